@@ -1,0 +1,49 @@
+# `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
+# with git, make and Python 3.11 is enough.
+.DEFAULT_GOAL := help
+.PHONY: help setup servers demo test test-fast check format bench docs clean
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# More for pytest or the benchmark: make test ARGS="-k topic"
+ARGS ?=
+PYTEST := PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) servers  ## everything a developer needs: .venv, RabbitMQ, etcd
+
+$(INSTALLED): pyproject.toml constraints.txt tools/setup.sh
+	@tools/setup.sh python
+	@touch $@
+
+servers:
+	@tools/setup.sh servers
+
+demo: $(INSTALLED)  ## watch the broker at work
+	@$(BIN)/warren demo
+
+test: $(INSTALLED) servers  ## every test, on warren and on a real RabbitMQ
+	$(PYTEST) $(ARGS)
+
+test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
+	$(PYTEST) tests/unit tests/contract --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
+
+check: $(INSTALLED)  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## put the code into the one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED) servers  ## warren and RabbitMQ side by side
+	$(BIN)/python -m bench $(ARGS)
+
+docs: $(INSTALLED)  ## write docs/reference anew
+	$(BIN)/python tools/build_docs.py
+
+clean:  ## remove .venv and what tests left
+	rm -rf .venv .test-logs .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

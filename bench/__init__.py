@@ -1,0 +1,1 @@
+"""How fast: warren and RabbitMQ side by side, under the same raw-socket load."""

@@ -1,0 +1,3 @@
+from bench.load.process import main
+
+main()

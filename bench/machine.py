@@ -1,0 +1,43 @@
+"""What a result was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from bench.load.process import ROOT
+
+
+def describe() -> dict[str, str | int]:
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "commit": commit(),
+    }
+
+
+def commit() -> str:
+    """The short commit, with ``-dirty`` when the sources differ from it."""
+    head = _git("rev-parse", "--short", "HEAD")
+    if not head:
+        return "uncommitted"
+    return f"{head}-dirty" if _git("status", "--porcelain", "--", "src", "bench") else head
+
+
+def _git(*command: str) -> str:
+    done = subprocess.run(
+        ["git", *command], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,92 @@
+"""Runs scenarios on both brokers in turn: one, the other, the one again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from bench.load.process import LoadFailed
+from bench.model import Context, Launcher, Numbers, Running, Scenario, StartFailed
+
+LOAD_LIMITS = 0.9  # a load process busier than this measures itself
+Say = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """Every round's numbers of one scenario, by broker."""
+
+    scenario: Scenario
+    rounds: dict[str, list[Numbers]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def median(self, broker: str, name: str) -> float | None:
+        values = [numbers[name] for numbers in self.rounds.get(broker, []) if name in numbers]
+        return median(values) if values else None
+
+
+class Runner:
+    """Has each scenario answered by every broker, round by round."""
+
+    def __init__(
+        self, launchers: Sequence[Launcher], *, rounds: int, quick: bool, say: Say
+    ) -> None:
+        self._launchers = launchers
+        self._rounds = rounds
+        self._quick = quick
+        self._say = say
+        self.versions: dict[str, str] = {}
+
+    def run(self, scenario: Scenario) -> Outcome:
+        """Never raises for a broker that fails: that is a result too."""
+        outcome = Outcome(scenario, {launcher.name: [] for launcher in self._launchers})
+        rounds = self._rounds if self._quick else max(self._rounds, scenario.rounds)
+        with ExitStack() as stack:
+            shared: dict[str, Running] = {}
+            for launcher in () if scenario.fresh else self._launchers:
+                with self._noting(outcome, launcher):
+                    shared[launcher.name] = self._prepared(scenario, launcher, stack)
+            for number in range(rounds):
+                self._say(f"{scenario.name}, round {number + 1} of {rounds}")
+                for launcher in self._launchers:
+                    if scenario.fresh or launcher.name in shared:
+                        with self._noting(outcome, launcher):
+                            numbers = self._measure(scenario, launcher, shared)
+                            outcome.rounds[launcher.name].append(numbers)
+        return outcome
+
+    @contextmanager
+    def _noting(self, outcome: Outcome, launcher: Launcher) -> Iterator[None]:
+        try:
+            yield
+        except (StartFailed, LoadFailed) as error:
+            outcome.failures.append(f"{outcome.scenario.name} on {launcher.name}: {error}")
+            self._say(f"failed: {outcome.failures[-1]}")
+
+    def _measure(
+        self, scenario: Scenario, launcher: Launcher, shared: dict[str, Running]
+    ) -> Numbers:
+        with ExitStack() as once:
+            broker = shared.get(launcher.name) or self._start(launcher, once)
+            numbers = scenario.measure(Context(broker, self._quick))
+        if numbers.get("busy", 0.0) > LOAD_LIMITS:
+            self._say(f"the load, not {launcher.name}, was the limit: {numbers['busy']:.0%} busy")
+        return numbers
+
+    def _start(self, launcher: Launcher, stack: ExitStack) -> Running:
+        broker = launcher.start()
+        stack.callback(broker.stop)
+        self.versions[launcher.name] = broker.version
+        return broker
+
+    def _prepared(self, scenario: Scenario, launcher: Launcher, stack: ExitStack) -> Running:
+        broker = self._start(launcher, stack)
+        context = Context(broker, self._quick)
+        if scenario.finish is not None and broker.pid is None:
+            stack.callback(scenario.finish, context)
+        if scenario.prepare is not None:
+            self._say(f"{scenario.name}, preparing {launcher.name}")
+            scenario.prepare(context)
+        return broker

@@ -1,0 +1,16 @@
+"""The questions, a file each group."""
+
+from __future__ import annotations
+
+from bench.model import Scenario
+from bench.scenarios import backlog, fanout, footprint, roundtrip, startup, throughput, topic
+
+ALL: tuple[Scenario, ...] = (
+    *throughput.SCENARIOS,
+    roundtrip.SCENARIO,
+    fanout.SCENARIO,
+    topic.SCENARIO,
+    footprint.SCENARIO,
+    startup.SCENARIO,
+    backlog.SCENARIO,
+)

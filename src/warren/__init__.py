@@ -1,0 +1,40 @@
+"""RabbitMQ queues in, Spark tables out: balanced over workers, in order, exactly once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warren._version import __version__
+from warren.errors import ConfigError, ListenError, ProtocolError, Refusal, WarrenError
+
+if TYPE_CHECKING:
+    from warren.config import BrokerConfig
+    from warren.server.broker import Broker
+
+__all__ = [
+    # Broker
+    "Broker",
+    "BrokerConfig",
+    # Errors
+    "ConfigError",
+    "ListenError",
+    "ProtocolError",
+    "Refusal",
+    "WarrenError",
+    # About
+    "__version__",
+]
+
+_LAZY = {"Broker": "warren.server.broker", "BrokerConfig": "warren.config"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'warren' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""``python -m warren``."""
+
+from warren.cli.main import main
+
+raise SystemExit(main())

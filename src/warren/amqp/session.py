@@ -1,0 +1,588 @@
+"""The server's side of one connection: what may come when, and what is answered to it.
+
+The life of a connection, each state with what it waits for:
+
+    header      the protocol header; anything else is answered with ours and the end
+    starting    connection.start-ok
+    securing    connection.secure-ok (mechanisms that ask back)
+    tuning      connection.tune-ok
+    opening     connection.open
+    running     everything
+    closing     we have sent connection.close and wait for close-ok; all else is ignored
+    closed      nothing; the socket is to be closed once the output is written
+
+A channel is in one of four places: ``ready`` (waits for a method), ``assembling`` (waits for the
+content of a publish), ``draining`` (we have sent channel.close and wait for close-ok), or nowhere.
+
+Nothing here decides what an operation means: that is the business of the ConnectionHandler and
+the ChannelHandlers it makes. They refuse by raising ``Refusal``; this module turns that into the
+right close method. Every number and text is RabbitMQ's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from warren.amqp import methods as m
+from warren.amqp.content import HEADER_START, encode_content
+from warren.amqp.frames import (
+    BODY,
+    FRAME_MAX_DEFAULT,
+    FRAME_MIN_SIZE,
+    HEADER,
+    HEARTBEAT,
+    HEARTBEAT_FRAME,
+    METHOD,
+    OVERHEAD,
+    PROTOCOL_HEADER,
+    encode_frame,
+)
+from warren.amqp.hot import read_frames
+from warren.amqp.tables import Table, text
+from warren.errors import (
+    AccessRefused,
+    ChannelError,
+    CommandInvalid,
+    FrameError,
+    InternalError,
+    NotAllowed,
+    NotImplementedByBroker,
+    Refusal,
+    UnexpectedFrame,
+)
+
+CHANNEL_MAX = 2047
+
+HEARTBEAT_S = 60
+#: The largest message that is taken; RabbitMQ's default.
+MAX_MESSAGE_BYTES = 134_217_728
+
+
+class ChannelHandler(Protocol):
+    """What a channel does with what it is sent."""
+
+    def method(self, method: m.Method) -> None: ...
+
+    def publish(
+        self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
+    ) -> None: ...
+
+    def ack(self, tag: int, multiple: int) -> None: ...
+
+    def close(self) -> None:
+        """The channel is gone: give back what it held."""
+        ...
+
+
+class ConnectionHandler(Protocol):
+    """What a connection does apart from its channels."""
+
+    server_properties: Table
+    mechanisms: str
+
+    def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
+        """Log in. Returns a challenge if the mechanism asks back; raises AccessRefused."""
+        ...
+
+    def open(self, virtual_host: str) -> None: ...
+
+    def opened(self) -> None: ...
+
+    def update_secret(self, secret: bytes) -> None: ...
+
+    def channel(self, number: int) -> ChannelHandler: ...
+
+    def published(self) -> None:
+        """The client has begun to publish: from now on it can be blocked."""
+        ...
+
+    def close(self) -> None:
+        """The connection is over; its channels have been closed before."""
+        ...
+
+
+class Assembly:
+    """A publish whose content has not fully arrived."""
+
+    __slots__ = ("arguments", "body_size", "flags", "handler", "header", "left", "pieces")
+
+    def __init__(self, handler: ChannelHandler, arguments: bytes) -> None:
+        self.handler = handler
+        self.arguments = arguments
+        self.header: bytes | None = None
+        self.body_size = 0
+        self.flags = 0
+        self.left = 0
+        self.pieces: list[bytes] = []
+
+
+class ServerSession:
+    """Bytes in by ``receive``, bytes out by ``data_to_send``."""
+
+    def __init__(
+        self,
+        handler: ConnectionHandler,
+        *,
+        heartbeat_s: int = HEARTBEAT_S,
+        channel_max: int = CHANNEL_MAX,
+        frame_max: int = FRAME_MAX_DEFAULT,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
+        self.handler = handler
+        self.state = "header"
+        self.out: list[bytes] = []
+        self.ready: dict[int, ChannelHandler] = {}
+        self.assembling: dict[int, Assembly] = {}
+        self.draining: set[int] = set()
+        self.frame_limit = FRAME_MIN_SIZE
+        self.frame_max = frame_max
+        self.channel_max = channel_max
+        self.heartbeat_s = heartbeat_s
+        self.max_message_bytes = max_message_bytes
+        self.client_properties = Table()
+        self.mechanism = ""
+        self.heard = False  # something came since the last beat
+        self.silent_close = False  # a client we don't trust is made to wait for its end
+        self._tail = b""
+        self._misses = 0
+
+    # -- the four verbs --------------------------------------------------------------------------
+    def receive(self, data: bytes) -> None:
+        """Take what the socket gave."""
+        self.heard = True
+        if self._tail:
+            data = self._tail + data
+            self._tail = b""
+        if self.state == "header":
+            data = self._protocol_header(data)
+        if self.state == "header" or self.finished:
+            return
+        used = read_frames(self, data)
+        if used < len(data):
+            self._tail = data[used:]
+
+    def data_to_send(self) -> bytes:
+        """Take what is to be written."""
+        data = b"".join(self.out)
+        self.out.clear()
+        return data
+
+    @property
+    def finished(self) -> bool:
+        """True when the socket is to be closed once everything is written."""
+        return self.state == "closed"
+
+    def lost(self) -> None:
+        """The socket is gone."""
+        self._end_channels()
+        if self.state != "closed":
+            self.state = "closed"
+        self.handler.close()
+
+    # -- heartbeats ------------------------------------------------------------------------------
+    def beat(self, wrote: bool) -> bool:
+        """To be called twice a heartbeat interval; False when the peer must be given up.
+
+        ``wrote`` tells whether anything was written since the last call. RabbitMQ counts: two
+        whole intervals without an octet and the peer is dead.
+        """
+        if not wrote and self.state in ("running", "opening", "closing"):
+            self.out.append(HEARTBEAT_FRAME)
+        self._misses = 0 if self.heard else self._misses + 1
+        self.heard = False
+        return self._misses < 4
+
+    # -- sending ---------------------------------------------------------------------------------
+    def send(self, channel: int, method: m.Method) -> None:
+        self.out.append(encode_frame(METHOD, channel, method.encode()))
+
+    # -- frames ----------------------------------------------------------------------------------
+    def frame(self, kind: int, number: int, payload: bytes) -> None:
+        """Any frame that ``hot`` did not take."""
+        if self.state == "closing":
+            self._frame_while_closing(kind, number, payload)
+            return
+        if kind == HEARTBEAT and not payload:
+            if number:
+                self._unexpected_frame(kind, number, payload)
+            return
+        if not self._readable(kind, payload):
+            snippet = _snippet(payload)
+            self._refuse(number, FrameError(f"type {kind}, {snippet}: unknown_frame"))
+        elif number == 0:
+            if kind != METHOD:
+                self._unexpected_frame(kind, number, payload)
+                return
+            self._channel0(payload)
+        elif self.state != "running":
+            self._unexpected_frame(kind, number, payload)
+        elif number in self.draining:
+            self._draining_frame(kind, number, payload)
+        else:
+            self._channel_frame(kind, number, payload)
+
+    @staticmethod
+    def _readable(kind: int, payload: bytes) -> bool:
+        if kind == METHOD:
+            return len(payload) >= 4
+        if kind == HEADER:
+            return len(payload) >= HEADER_START.size
+        return kind == BODY
+
+    def _unexpected_frame(self, kind: int, number: int, payload: bytes) -> None:
+        self._refuse(number, UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
+
+    def _channel_frame(self, kind: int, number: int, payload: bytes) -> None:
+        assembly = self.assembling.get(number)
+        if assembly is not None:
+            self._content_frame(assembly, kind, number, payload)
+            return
+        if kind != METHOD:
+            if number not in self.ready and not self._may_open():
+                return
+            self._refuse(
+                0, UnexpectedFrame("expected method frame, got non method frame instead")
+            )
+            return
+        try:
+            method = self._decode(payload)
+        except Refusal as refusal:
+            self._refuse(number, refusal, _ids(payload) if refusal.code == 501 else (0, 0))
+            return
+        ids = (method.class_id, method.method_id)
+        if number in self.ready:
+            self._channel_method(number, method, payload, ids)
+        elif self._may_open():
+            if isinstance(method, m.ChannelOpen):
+                self.ready[number] = self.handler.channel(number)
+                self.send(number, m.ChannelOpenOk())
+            elif method.has_content:
+                # RabbitMQ reads the content before its channel finds out that it is not open.
+                self.assembling[number] = Assembly(_NotOpen(), payload[4:])
+            else:
+                self._refuse(0, ChannelError("expected 'channel.open'"), ids)
+
+    def _may_open(self) -> bool:
+        in_use = len(self.ready) + len(self.assembling) + len(self.draining)
+        if self.channel_max and in_use >= self.channel_max:
+            self._refuse(
+                0,
+                NotAllowed(
+                    f"number of channels opened ({in_use}) has reached the negotiated "
+                    f"channel_max ({self.channel_max})"
+                ),
+            )
+            return False
+        return True
+
+    def _decode(self, payload: bytes) -> m.Method:
+        try:
+            return m.decode_method(payload)
+        except KeyError:
+            class_id, method_id = _ids(payload)
+            raise InternalError(f"unknown method {class_id}.{method_id}") from None
+        except ValueError:
+            raise FrameError(f"cannot decode {_erlang_binary(payload[4:])}") from None
+
+    def _channel_method(
+        self, number: int, method: m.Method, payload: bytes, ids: tuple[int, int]
+    ) -> None:
+        channel = self.ready[number]
+        if method.has_content:
+            del self.ready[number]
+            self.assembling[number] = Assembly(channel, payload[4:])
+        elif isinstance(method, m.ChannelOpen):
+            self._refuse(0, ChannelError("second 'channel.open' seen"), ids)
+        elif isinstance(method, m.ChannelClose):
+            del self.ready[number]
+            channel.close()
+            self.send(number, m.ChannelCloseOk())
+        else:
+            try:
+                channel.method(method)
+            except Refusal as refusal:
+                self._refuse(number, refusal, ids)
+
+    def _content_frame(
+        self, assembly: Assembly, kind: int, number: int, payload: bytes
+    ) -> None:
+        ids = (60, 40)
+        if assembly.header is None:
+            if kind != HEADER or HEADER_START.unpack_from(payload)[1] != 0:
+                problem = "got non content header frame instead"
+            elif (class_id := HEADER_START.unpack_from(payload)[0]) != 60:
+                problem = f"got one for class {class_id} instead"
+            else:
+                self._content_header(assembly, number, payload)
+                return
+            text = f"expected content header for class 60, {problem}"
+            self._refuse(0, UnexpectedFrame(text), ids)
+        elif kind != BODY:
+            text = "expected content body, got non content body frame instead"
+            self._refuse(0, UnexpectedFrame(text), ids)
+        else:
+            assembly.left -= len(payload)
+            # More than was announced, or more than is allowed, is read and not kept.
+            if assembly.left >= 0 and assembly.body_size <= self.max_message_bytes:
+                assembly.pieces.append(payload)
+            self.handler.published()
+            if assembly.left == 0:
+                self._content_done(assembly, number)
+
+    def _content_header(self, assembly: Assembly, number: int, payload: bytes) -> None:
+        assembly.header = payload
+        assembly.body_size = assembly.left = HEADER_START.unpack_from(payload)[2]
+        self.handler.published()
+        if assembly.left == 0:
+            self._content_done(assembly, number)
+
+    def _content_done(self, assembly: Assembly, number: int) -> None:
+        handler, size = assembly.handler, assembly.body_size
+        del self.assembling[number]
+        if not isinstance(handler, _NotOpen):
+            self.ready[number] = handler
+        ids = (60, 40)
+        try:
+            if size > self.max_message_bytes:
+                handler.too_large(size)  # type: ignore[attr-defined]
+            header = assembly.header or b""
+            content = encode_content(number, header, b"".join(assembly.pieces), FRAME_MAX_DEFAULT)
+            flags = int.from_bytes(header[12:14], "big")
+            handler.publish(assembly.arguments, content, len(header) + 8, size, flags)
+        except Refusal as refusal:
+            self._refuse(number, refusal, ids)
+
+    # -- channel 0 -------------------------------------------------------------------------------
+    def _channel0(self, payload: bytes) -> None:
+        try:
+            method = self._decode(payload)
+        except Refusal as refusal:
+            self._refuse(0, refusal, _ids(payload) if refusal.code == 501 else (0, 0))
+            return
+        try:
+            self._connection_method(method)
+        except Refusal as refusal:
+            ids = (method.class_id, method.method_id)
+            if isinstance(method, m.ConnectionTuneOk):
+                ids = (10, 30)
+            self._refuse(0, refusal, ids)
+
+    def _connection_method(self, method: m.Method) -> None:
+        state = self.state
+        if isinstance(method, m.ConnectionStartOk) and state == "starting":
+            self.client_properties = method.client_properties
+            self.mechanism = method.mechanism
+            if method.mechanism not in self.handler.mechanisms.split():
+                raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
+            self.state = "securing"
+            self._authenticate(method.response)
+        elif isinstance(method, m.ConnectionSecureOk) and state == "securing":
+            self._authenticate(method.response)
+        elif isinstance(method, m.ConnectionTuneOk) and state == "tuning":
+            self._tuned(method)
+        elif isinstance(method, m.ConnectionOpen) and state == "opening":
+            self.handler.open(method.virtual_host)
+            self.state = "running"
+            self.send(0, m.ConnectionOpenOk())
+            self.handler.opened()
+        elif isinstance(method, m.ConnectionClose) and state == "running":
+            self._end_channels()
+            self.send(0, m.ConnectionCloseOk())
+            self.state = "closed"
+            self.handler.close()
+        elif isinstance(method, m.ConnectionUpdateSecret) and state == "running":
+            self.handler.update_secret(method.new_secret)
+            self.send(0, m.ConnectionUpdateSecretOk())
+        elif isinstance(method, m.ConnectionCloseOk) and state == "closing":
+            self.state = "closed"
+        else:
+            raise CommandInvalid(f"unexpected method in connection state {state}")
+
+    def _authenticate(self, response: bytes) -> None:
+        try:
+            challenge = self.handler.authenticate(self.mechanism, response)
+        except AccessRefused:
+            if self.announced("authentication_failure_close"):
+                self.send(
+                    0,
+                    m.ConnectionClose(
+                        403,
+                        "ACCESS_REFUSED - Login was refused using authentication mechanism "
+                        f"{self.mechanism}. For details see the broker logfile.",
+                    ),
+                )
+            self.silent_close = True
+            self.state = "closed"
+            return
+        if challenge is not None:
+            self.send(0, m.ConnectionSecure(challenge))
+            return
+        self.state = "tuning"
+        self.send(0, m.ConnectionTune(self.channel_max, self.frame_max, self.heartbeat_s))
+
+    def announced(self, capability: str) -> bool:
+        """Did the client announce this capability?"""
+        capabilities = self.client_properties.get("capabilities")
+        return isinstance(capabilities, dict) and capabilities.get(capability) is True
+
+    def _tuned(self, method: m.ConnectionTuneOk) -> None:
+        _negotiate("frame_max", method.frame_max, FRAME_MIN_SIZE, self.frame_max)
+        _negotiate("channel_max", method.channel_max, 1, self.channel_max)
+        self.frame_max = method.frame_max
+        self.channel_max = method.channel_max
+        self.heartbeat_s = method.heartbeat
+        # RabbitMQ lets a payload be as large as the whole frame may be.
+        self.frame_limit = method.frame_max or 0xFFFFFFFF
+        self.state = "opening"
+
+    # -- refusing and closing --------------------------------------------------------------------
+    def refuse(self, number: int, refusal: Refusal, ids: tuple[int, int]) -> None:
+        """Answer a refusal that came out of the hot path."""
+        self._refuse(number, refusal, ids)
+
+    def close(self, refusal: Refusal) -> None:
+        """Close from our side: by management, or because the broker stops."""
+        if self.state == "running":
+            self._refuse(0, refusal)
+        else:
+            self.state = "closed"
+
+    def _refuse(self, number: int, refusal: Refusal, ids: tuple[int, int] = (0, 0)) -> None:
+        if refusal.scope == "channel" and number:
+            self._close_channel(number, refusal, ids)
+            return
+        untrusted = self.state in ("starting", "securing")
+        if untrusted or (self.state == "tuning" and not isinstance(refusal, NotAllowed)):
+            # RabbitMQ says nothing to a peer that has not logged in, and lets it wait.
+            self.silent_close = True
+            self.state = "closed"
+            return
+        self._end_channels()
+        code = refusal.code
+        self.send(0, m.ConnectionClose(code, refusal.reply_text[:255], *ids))
+        self.state = "closing"
+        self.handler.close()
+
+    def _close_channel(self, number: int, refusal: Refusal, ids: tuple[int, int]) -> None:
+        channel = self.ready.pop(number, None)
+        assembly = self.assembling.pop(number, None)
+        handler = channel or (assembly.handler if assembly else None)
+        if handler is not None:
+            handler.close()
+        self.draining.add(number)
+        self.send(number, m.ChannelClose(refusal.code, refusal.reply_text[:255], *ids))
+
+    def _end_channels(self) -> None:
+        for channel in [*self.ready.values(), *(a.handler for a in self.assembling.values())]:
+            channel.close()
+        self.ready.clear()
+        self.assembling.clear()
+        self.draining.clear()
+
+    def _draining_frame(self, kind: int, number: int, payload: bytes) -> None:
+        if kind != METHOD:
+            return
+        ids = _ids(payload)
+        if ids == (20, 41):
+            self.draining.discard(number)
+        elif ids == (20, 40):
+            self.send(number, m.ChannelCloseOk())
+
+    def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
+        if number or kind != METHOD or len(payload) < 4:
+            return
+        ids = _ids(payload)
+        if ids == (10, 51):
+            self.state = "closed"
+        elif ids == (10, 50):
+            self.send(0, m.ConnectionCloseOk())
+
+    # -- what is not even a frame ----------------------------------------------------------------
+    def _protocol_header(self, data: bytes) -> bytes:
+        if len(data) < len(PROTOCOL_HEADER):
+            self._tail = data
+            return b""
+        head, rest = data[:8], data[8:]
+        if head not in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"):
+            self.out.append(PROTOCOL_HEADER)
+            self.state = "closed"
+            return b""
+        self.state = "starting"
+        self.send(
+            0,
+            m.ConnectionStart(
+                0, 9, self.handler.server_properties, self.handler.mechanisms.encode(), b"en_US"
+            ),
+        )
+        return rest
+
+    def frame_too_large(self, kind: int, number: int, size: int) -> None:
+        """A frame announces more than was negotiated: nothing behind it can be read."""
+        most = self.frame_limit - OVERHEAD
+        self._fatal(
+            FrameError(f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{most}}}")
+        )
+
+    def bad_frame_end(self, kind: int, number: int, payload: bytes, octet: int) -> None:
+        """A frame without its end octet: the stream is out of step."""
+        self._fatal(
+            FrameError(f"type {kind}, {_snippet(payload)}: {{invalid_frame_end_marker,{octet}}}")
+        )
+
+    def _fatal(self, refusal: Refusal) -> None:
+        if self.state != "closing":
+            self._refuse(0, refusal)
+        self.silent_close = True
+        self.state = "closed"
+
+
+class _NotOpen:
+    """Stands in for a channel that was never opened, until its content has been read."""
+
+    def too_large(self, size: int) -> None:
+        raise ChannelError("expected 'channel.open'")
+
+    def publish(self, *_: Any) -> None:
+        raise ChannelError("expected 'channel.open'")
+
+    def method(self, method: m.Method) -> None:
+        raise ChannelError("expected 'channel.open'")
+
+    def ack(self, tag: int, multiple: int) -> None:
+        raise ChannelError("expected 'channel.open'")
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+def _negotiate(field: str, value: int, least: int, most: int) -> None:
+    detail = " (no limit)" if value == 0 else ""
+    if value and value < least:
+        raise NotAllowed(
+            f"negotiated {field} = {value}{detail} is lower than the minimum allowed value "
+            f"({least})"
+        )
+    if most and (value == 0 or value > most):
+        raise NotAllowed(
+            f"negotiated {field} = {value}{detail} is higher than the maximum allowed value "
+            f"({most})"
+        )
+
+
+def _ids(payload: bytes) -> tuple[int, int]:
+    return int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
+
+
+def _snippet(payload: bytes) -> str:
+    word = "all" if len(payload) <= 16 else "first 16"
+    return f"{word} octets = {_erlang_binary(payload[:16])}"
+
+
+def _erlang_binary(octets: bytes) -> str:
+    """How Erlang prints a binary: as text where it is printable."""
+    if octets and all(32 <= octet < 127 or octet in b"\n\r\t\v\b\f\x1b" for octet in octets):
+        return f'<<"{text(octets)}">>'
+    return f"<<{','.join(map(str, octets))}>>"
+
+
+__all__ = ["ChannelHandler", "ConnectionHandler", "NotImplementedByBroker", "ServerSession"]

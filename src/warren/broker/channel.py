@@ -1,0 +1,508 @@
+"""A channel: what each AMQP method means.
+
+A method's handler either answers or raises a ``Refusal``; what a refusal closes is the session's
+business. Everything a channel holds for its client is here: consumers, unacknowledged deliveries,
+and (in ``publisher``) confirms and transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warren.amqp import methods as m
+from warren.amqp.frames import METHOD, encode_frame
+from warren.broker.consumer import Consumer
+from warren.broker.inspection import REPLY_TO
+from warren.broker.publisher import Publisher
+from warren.broker.queues.arguments import check_consume
+from warren.broker.queues.ready import Entry
+from warren.broker.queues.stream import StreamQueue
+from warren.broker.reply import ReplyConsumer
+from warren.broker.vhost import AnyQueue, refuse_default_exchange, server_made_name
+from warren.errors import (
+    AccessRefused,
+    CommandInvalid,
+    NotAllowed,
+    NotFound,
+    NothingDeclared,
+    NotImplementedByBroker,
+    PreconditionFailed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from warren.broker.connection import BrokerConnection
+
+#: What a channel holds for its client: queue, entry, and the consumer (None for basic.get).
+Delivery = tuple[Any, Entry, Consumer | None]
+
+
+class Channel:
+    """One opened channel of one connection."""
+
+    def __init__(self, connection: BrokerConnection, number: int) -> None:
+        self.connection = connection
+        self.core = connection.core
+        self.vhost = connection.vhost
+        self.number = number
+        self.consumers: dict[str, Consumer] = {}
+        self.reply_consumer: ReplyConsumer | None = None
+        self.unacked: dict[int, Delivery] = {}
+        self.outstanding = 0  # unacknowledged deliveries to consumers
+        self.last_tag = 0
+        self.prefetch = 0
+        self.global_prefetch = 0
+        self.last_queue = ""
+        self.publisher = Publisher(self)
+        self.publish = self.publisher.publish  # the hot path has no time for a detour
+        self._settled_in_transaction: list[tuple[str, int, Delivery]] = []
+
+    # -- life ------------------------------------------------------------------------------------
+    def method(self, method: m.Method) -> None:
+        """Any method but publish and ack."""
+        self.core.settle()
+        handler = _HANDLERS.get(type(method))
+        if handler is None:
+            raise CommandInvalid("unimplemented method")
+        handler(self, method)
+
+    def close(self) -> None:
+        """Cancel the consumers and give back, in order, what was not acknowledged."""
+        self.core.channel_closed(self)
+        self.drop_reply_consumer()
+        for consumer in list(self.consumers.values()):
+            consumer.queue.remove_consumer(consumer)
+        self.consumers.clear()
+        held = [delivery for _, _, delivery in self._settled_in_transaction]
+        self._settled_in_transaction.clear()
+        for queue, entry, _ in [*self.unacked.values(), *held]:
+            queue.give_back(entry)
+        self.unacked.clear()
+
+    def send(self, method: m.Method) -> None:
+        self.connection.session.out.append(encode_frame(METHOD, self.number, method.encode()))
+        self.connection.wants_write()
+
+    def too_large(self, size: int) -> None:
+        """A message over the limit was read and thrown away."""
+        limit = self.connection.session.max_message_bytes
+        raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
+
+    def _queue(self, name: str) -> AnyQueue:
+        """A queue by name; no name means the one declared last."""
+        if not name:
+            if not self.last_queue:
+                raise NothingDeclared
+            name = self.last_queue
+        return self.vhost.queue(name, self.connection)
+
+    # -- exchanges -------------------------------------------------------------------------------
+    def _exchange_declare(self, method: m.ExchangeDeclare) -> None:
+        name = _plain(method.exchange)
+        if method.passive:
+            refuse_default_exchange(name)
+            self.vhost.exchange(name)
+        else:
+            self.vhost.declare_exchange(
+                name,
+                method.type,
+                durable=method.durable,
+                auto_delete=method.auto_delete,
+                internal=method.internal,
+                arguments=method.arguments,
+            )
+        if not method.nowait:
+            self.send(m.ExchangeDeclareOk())
+
+    def _exchange_delete(self, method: m.ExchangeDelete) -> None:
+        self.vhost.delete_exchange(_plain(method.exchange), if_unused=method.if_unused)
+        if not method.nowait:
+            self.send(m.ExchangeDeleteOk())
+
+    def _exchange_bind(self, method: m.ExchangeBind | m.ExchangeUnbind) -> None:
+        source, destination = _plain(method.source), _plain(method.destination)
+        refuse_default_exchange(destination)
+        refuse_default_exchange(source)
+        act = self.vhost.bind if isinstance(method, m.ExchangeBind) else self.vhost.unbind
+        self.vhost.exchange(source)
+        act(source, self.vhost.exchange(destination), method.routing_key, method.arguments)
+        if not method.nowait:
+            binds = isinstance(method, m.ExchangeBind)
+            self.send(m.ExchangeBindOk() if binds else m.ExchangeUnbindOk())
+
+    # -- queues ----------------------------------------------------------------------------------
+    def _queue_declare(self, method: m.QueueDeclare) -> None:
+        name = _plain(method.queue)
+        if name.startswith(REPLY_TO):
+            self._declare_reply_queue(name, method)
+            return
+        if method.passive:
+            queue = self.vhost.queue(name, self.connection)
+            queue.touch()
+        else:
+            queue = self.vhost.declare_queue(
+                name,
+                durable=method.durable,
+                exclusive=method.exclusive,
+                auto_delete=method.auto_delete,
+                arguments=method.arguments,
+                connection=self.connection,
+            )
+        self.last_queue = queue.name
+        if not method.nowait:
+            self.send(m.QueueDeclareOk(queue.name, queue.message_count, len(queue.rota)))
+
+    def _declare_reply_queue(self, name: str, method: m.QueueDeclare) -> None:
+        exists = (
+            self.reply_consumer is not None
+            if name == REPLY_TO
+            else self.vhost.reply_consumer(name) is not None
+        )
+        if not exists:
+            raise NotFound("queue", name, self.vhost.name)
+        self.last_queue = name
+        if not method.nowait:
+            self.send(m.QueueDeclareOk(name, 0, 1))
+
+    def _queue_bind(self, method: m.QueueBind | m.QueueUnbind) -> None:
+        if not method.queue and not self.last_queue:
+            raise NothingDeclared
+        queue_name = _plain(method.queue) or self.last_queue
+        key = method.routing_key
+        if not method.queue and not key:
+            key = self.last_queue
+        source = _plain(method.exchange)
+        refuse_default_exchange(source)
+        exchange = self.vhost.exchanges.get(source)
+        if exchange is None and queue_name in self.vhost.queues:
+            raise NotFound("exchange", source, self.vhost.name)
+        if exchange is None:
+            raise NotFound("exchange", source, self.vhost.name)
+        queue = self.vhost.queue(queue_name, self.connection)
+        if isinstance(method, m.QueueBind):
+            self.vhost.bind(source, queue, key, method.arguments)
+            if not method.nowait:
+                self.send(m.QueueBindOk())
+        else:
+            self.vhost.unbind(source, queue, key, method.arguments)
+            self.send(m.QueueUnbindOk())
+
+    def _queue_purge(self, method: m.QueuePurge) -> None:
+        queue = self._queue(method.queue)
+        if isinstance(queue, StreamQueue):
+            raise NotImplementedByBroker(
+                f"queue.purge not supported by stream queues {queue.where}"
+            )
+        count = queue.purge()
+        if not method.nowait:
+            self.send(m.QueuePurgeOk(count))
+
+    def _queue_delete(self, method: m.QueueDelete) -> None:
+        count = 0
+        name = _plain(method.queue)
+        if not name and not self.last_queue:
+            raise NothingDeclared
+        if (name or self.last_queue) in self.vhost.queues:
+            queue = self._queue(name)
+            if isinstance(queue, StreamQueue) or queue.kind == "quorum":
+                for word, asked in (("if-unused", method.if_unused), ("if-empty", method.if_empty)):
+                    if asked:
+                        raise NotImplementedByBroker(
+                            f"cannot delete {queue.where}. queue.delete operations with {word} "
+                            f"flag set are not supported by {queue.kind} queues"
+                        )
+            if method.if_unused and len(queue.rota):
+                raise PreconditionFailed(f"{queue.where} in use")
+            if method.if_empty and queue.message_count:
+                raise PreconditionFailed(f"{queue.where} not empty")
+            count = self.vhost.delete_queue(queue)
+        if not method.nowait:
+            self.send(m.QueueDeleteOk(count))
+
+    # -- consuming -------------------------------------------------------------------------------
+    def _qos(self, method: m.BasicQos) -> None:
+        if method.prefetch_size:
+            raise NotImplementedByBroker(f"prefetch_size!=0 ({method.prefetch_size})")
+        if method.global_:
+            self.global_prefetch = method.prefetch_count
+        else:
+            # Setting a limit for consumers to come lifts the channel's own, as in RabbitMQ.
+            self.prefetch = method.prefetch_count
+            self.global_prefetch = 0
+        self._wake_consumers()
+        self.send(m.BasicQosOk())
+
+    def _consume(self, method: m.BasicConsume) -> None:
+        tag = method.consumer_tag
+        if tag in self.consumers or (self.reply_consumer and tag == self.reply_consumer.tag):
+            raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+        if method.queue == REPLY_TO:
+            self._consume_replies(method)
+            return
+        queue = self._queue(method.queue)
+        self._check_consume(queue, method)
+        tag = tag or server_made_name("amq.ctag")
+        consumer = Consumer(
+            self,
+            queue,
+            tag,
+            no_ack=method.no_ack,
+            exclusive=method.exclusive,
+            prefetch=self.prefetch,
+            arguments=method.arguments,
+        )
+        self.consumers[tag] = consumer
+        if not method.nowait:
+            self.send(m.BasicConsumeOk(tag))
+        queue.add_consumer(consumer)
+
+    def _check_consume(self, queue: AnyQueue, method: m.BasicConsume) -> None:
+        check_consume(queue.where, queue.kind, method.arguments)
+        if queue.kind != "classic" and self.global_prefetch:
+            raise NotImplementedByBroker(f"{queue.where} does not support global qos")
+        if isinstance(queue, StreamQueue):
+            queue.check_consume(method, self.prefetch)
+            return
+        if queue.kind == "quorum":
+            return
+        if method.exclusive and queue.settings.single_active_consumer:
+            raise AccessRefused(f"{queue.where} in exclusive use")
+        if queue.exclusive_consumer is not None or (method.exclusive and len(queue.rota)):
+            raise AccessRefused(f"{queue.where} in exclusive use")
+
+    def _consume_replies(self, method: m.BasicConsume) -> None:
+        if not method.no_ack:
+            raise PreconditionFailed("reply consumer cannot acknowledge")
+        if self.reply_consumer is not None:
+            raise PreconditionFailed("reply consumer already set")
+        tag = method.consumer_tag or server_made_name("amq.ctag")
+        name = f"{REPLY_TO}.{server_made_name('g1h2')}.{self.number}"
+        self.reply_consumer = ReplyConsumer(self, tag, name)
+        self.core.reply_consumers[name] = self.reply_consumer
+        if not method.nowait:
+            self.send(m.BasicConsumeOk(tag))
+
+    def drop_reply_consumer(self) -> None:
+        if self.reply_consumer is not None:
+            self.core.reply_consumers.pop(self.reply_consumer.name, None)
+            self.reply_consumer = None
+
+    def _cancel(self, method: m.BasicCancel) -> None:
+        tag = method.consumer_tag
+        if self.reply_consumer is not None and self.reply_consumer.tag == tag:
+            self.drop_reply_consumer()
+        consumer = self.consumers.pop(tag, None)
+        if not method.nowait:
+            self.send(m.BasicCancelOk(tag))
+        if consumer is not None:
+            consumer.queue.remove_consumer(consumer)
+
+    def queue_gone(self, consumer: Consumer) -> None:
+        """The consumer's queue was deleted, or the broker cancels it: tell the client."""
+        if self.consumers.pop(consumer.tag, None) is None:
+            return
+        if self.connection.session.announced("consumer_cancel_notify"):
+            self.send(m.BasicCancel(consumer.tag, nowait=True))
+
+    def _get(self, method: m.BasicGet) -> None:
+        queue = self._queue(method.queue)
+        if isinstance(queue, StreamQueue):
+            raise NotImplementedByBroker(f"basic.get not supported by stream queues {queue.where}")
+        if queue.settings.single_active_consumer and queue.kind == "quorum" and len(queue.rota):
+            raise PreconditionFailed(f"{queue.where} in exclusive use")
+        queue.touch()
+        entry = queue.take()
+        if entry is None:
+            self.send(m.BasicGetEmpty())
+            return
+        message = entry[1]
+        self.last_tag += 1
+        address, session = message.address, self.connection.session
+        self.send(
+            m.BasicGetOk(
+                self.last_tag,
+                entry[3] > 0,
+                address.exchange,
+                address.routing_key,
+                queue.message_count,
+            )
+        )
+        content = message.content_for(self.number, session.frame_max)
+        if entry[3]:
+            content = queue.returned_content(entry, content, self.number, session.frame_max)
+        session.out.append(content)
+        if method.no_ack:
+            self.core.release(message)
+        else:
+            queue.hold(entry)
+            self.unacked[self.last_tag] = (queue, entry, None)
+
+    # -- settling --------------------------------------------------------------------------------
+    def ack(self, tag: int, multiple: int) -> None:
+        """basic.ack; hot when it is for one message."""
+        if multiple or self.publisher.transaction is not None:
+            self._settle_many("ack", tag, bool(multiple))
+            return
+        delivery = self.unacked.pop(tag, None)
+        if delivery is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        queue, entry, consumer = delivery
+        message = entry[1]
+        queue.unacked -= 1
+        queue.unacked_bytes -= message.body_size
+        queue.acked += 1
+        message.holders -= 1
+        if not message.holders:
+            self.core.held_bytes -= len(message.content)
+        if consumer is not None:
+            consumer.outstanding -= 1
+            self.outstanding -= 1
+            if consumer.parked:
+                consumer.wake()
+            if self.global_prefetch:
+                self._wake_consumers()
+
+    def _nack(self, method: m.BasicNack) -> None:
+        how = "requeue" if method.requeue else "reject"
+        self._settle_many(how, method.delivery_tag, method.multiple)
+
+    def _reject(self, method: m.BasicReject) -> None:
+        self._settle_many("requeue" if method.requeue else "reject", method.delivery_tag, False)
+
+    def _settle_many(self, how: str, tag: int, multiple: bool) -> None:
+        taken = self._take_unacked(tag, multiple)
+        if self.publisher.transaction is not None:
+            self._settled_in_transaction += [(how, tag, delivery) for tag, delivery in taken]
+            return
+        self._settle(how, [delivery for _, delivery in taken])
+
+    def _take_unacked(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
+        unacked = self.unacked
+        if multiple:
+            if tag == 0:
+                taken = list(unacked.items())
+                unacked.clear()
+                return taken
+            taken = []
+            for known in unacked:
+                if known > tag:
+                    break
+                taken.append((known, unacked[known]))
+            if not taken:
+                raise PreconditionFailed(f"unknown delivery tag {tag}")
+            for known, _ in taken:
+                del unacked[known]
+            return taken
+        delivery = unacked.pop(tag, None)
+        if delivery is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        return [(tag, delivery)]
+
+    def _settle(self, how: str, deliveries: list[Delivery]) -> None:
+        for queue, entry, consumer in deliveries:
+            if how == "ack":
+                queue.settle(entry)
+            elif how == "requeue":
+                queue.give_back(entry)
+            else:
+                queue.reject(entry)
+            if consumer is not None:
+                self.outstanding -= 1
+                consumer.settled()
+        if self.global_prefetch:
+            self._wake_consumers()
+
+    def _wake_consumers(self) -> None:
+        for consumer in self.consumers.values():
+            if consumer.parked:
+                consumer.wake()
+
+    def _recover(self, method: m.BasicRecover | m.BasicRecoverAsync) -> None:
+        if not method.requeue:
+            raise NotImplementedByBroker("requeue=false")
+        held = list(self.unacked.values())
+        self.unacked.clear()
+        if isinstance(method, m.BasicRecover):
+            self.send(m.BasicRecoverOk())
+        self._settle("requeue", held)
+
+    # -- confirms and transactions ---------------------------------------------------------------
+    def _confirm_select(self, method: m.ConfirmSelect) -> None:
+        if self.publisher.transaction is not None:
+            raise PreconditionFailed("cannot switch from tx to confirm mode")
+        self.publisher.confirming = True
+        if not method.nowait:
+            self.send(m.ConfirmSelectOk())
+
+    def _tx_select(self, method: m.TxSelect) -> None:
+        if self.publisher.confirming:
+            raise PreconditionFailed("cannot switch from confirm to tx mode")
+        if self.publisher.transaction is None:
+            self.publisher.transaction = []
+        self.send(m.TxSelectOk())
+
+    def _tx_commit(self, method: m.TxCommit) -> None:
+        if self.publisher.transaction is None:
+            raise PreconditionFailed("channel is not transactional")
+        complete = self.publisher.commit()
+        settled, self._settled_in_transaction = self._settled_in_transaction, []
+        for how, _, delivery in settled:
+            self._settle(how, [delivery])
+        if not complete:
+            raise PreconditionFailed("partial tx completion")
+        self.send(m.TxCommitOk())
+
+    def _tx_rollback(self, method: m.TxRollback) -> None:
+        if self.publisher.transaction is None:
+            raise PreconditionFailed("channel is not transactional")
+        self.publisher.rollback()
+        settled, self._settled_in_transaction = self._settled_in_transaction, []
+        for _, tag, delivery in settled:
+            self.unacked[tag] = delivery
+        self.unacked = dict(sorted(self.unacked.items()))
+        self.send(m.TxRollbackOk())
+
+    # -- the rest --------------------------------------------------------------------------------
+    def _flow(self, method: m.ChannelFlow) -> None:
+        if not method.active:
+            raise NotImplementedByBroker("active=false")
+        self.send(m.ChannelFlowOk(True))
+
+    def _access_request(self, method: m.AccessRequest) -> None:
+        self.send(m.AccessRequestOk(1))
+
+
+def _plain(name: str) -> str:
+    """RabbitMQ takes line breaks out of names."""
+    return name.replace("\n", "").replace("\r", "") if "\n" in name or "\r" in name else name
+
+
+_HANDLERS: dict[type[m.Method], Callable[[Channel, Any], None]] = {
+    m.ExchangeDeclare: Channel._exchange_declare,
+    m.ExchangeDelete: Channel._exchange_delete,
+    m.ExchangeBind: Channel._exchange_bind,
+    m.ExchangeUnbind: Channel._exchange_bind,
+    m.QueueDeclare: Channel._queue_declare,
+    m.QueueBind: Channel._queue_bind,
+    m.QueueUnbind: Channel._queue_bind,
+    m.QueuePurge: Channel._queue_purge,
+    m.QueueDelete: Channel._queue_delete,
+    m.BasicQos: Channel._qos,
+    m.BasicConsume: Channel._consume,
+    m.BasicCancel: Channel._cancel,
+    m.BasicGet: Channel._get,
+    m.BasicAck: lambda channel, method: channel.ack(method.delivery_tag, method.multiple),
+    m.BasicNack: Channel._nack,
+    m.BasicReject: Channel._reject,
+    m.BasicRecover: Channel._recover,
+    m.BasicRecoverAsync: Channel._recover,
+    m.ConfirmSelect: Channel._confirm_select,
+    m.TxSelect: Channel._tx_select,
+    m.TxCommit: Channel._tx_commit,
+    m.TxRollback: Channel._tx_rollback,
+    m.ChannelFlow: Channel._flow,
+    m.AccessRequest: Channel._access_request,
+}
+
+

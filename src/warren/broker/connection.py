@@ -1,0 +1,131 @@
+"""A client's connection as the broker sees it: who, where, what it holds, whether it is blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from warren.amqp import methods as m
+from warren.amqp.session import ServerSession
+from warren.amqp.tables import Table
+from warren.broker.channel import Channel
+from warren.broker.users import MECHANISMS
+from warren.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from warren.broker.consumer import Consumer
+    from warren.broker.core import BrokerCore
+    from warren.broker.users import User
+    from warren.broker.vhost import AnyQueue, VirtualHost
+
+#: How many octets of deliveries may wait for one connection's socket.
+BUDGET = 512 * 1024
+
+
+class BrokerConnection:
+    """One connection; the ``session`` speaks for it."""
+
+    mechanisms = MECHANISMS
+
+    def __init__(self, core: BrokerCore, peer: tuple[str, int], local: tuple[str, int]) -> None:
+        self.core = core
+        self.peer = peer
+        self.name = f"{peer[0]}:{peer[1]} -> {local[0]}:{local[1]}"
+        self.server_properties: Table = core.server_properties
+        self.session = ServerSession(
+            self,
+            heartbeat_s=core.heartbeat_s,
+            channel_max=core.channel_max,
+            max_message_bytes=core.max_message_bytes,
+        )
+        self.vhost: VirtualHost
+        self.user: User | None = None
+        self.user_name = ""
+        self.impersonator = False
+        self.exclusive_queues: dict[AnyQueue, None] = {}
+        #: Octets of deliveries that may still be put into ``session.out``; the shell refills it.
+        self.budget = BUDGET
+        self.starved: dict[Consumer, None] = {}
+        self.publishing = False
+        self.blocked = False
+        #: Set by tests that delay or drop confirms; returns True to keep them back.
+        self.confirm_fault: Callable[[Any], bool] | None = None
+        #: Called when the session has something to write; set by the shell.
+        self.shell: Any = None
+        self._closed = False
+
+    # -- for the session -------------------------------------------------------------------------
+    def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
+        self.user = self.core.log_in(self, mechanism, response)
+        self.user_name = self.user.name
+        self.impersonator = "impersonator" in self.user.tags
+        return None
+
+    def open(self, virtual_host: str) -> None:
+        vhost = self.core.vhosts.get(virtual_host)
+        if vhost is None:
+            raise NotAllowed(f"vhost {virtual_host} not found")
+        self.vhost = vhost
+
+    def opened(self) -> None:
+        self.core.connections[self] = None
+        self.core.opened(self)
+
+    def update_secret(self, secret: bytes) -> None:
+        """Accepted: passwords don't expire here."""
+
+    def channel(self, number: int) -> Channel:
+        return Channel(self, number)
+
+    def published(self) -> None:
+        if not self.publishing:
+            self.begins_to_publish()
+
+    def close(self) -> None:
+        """Exclusive queues go with their connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self.core.connections.pop(self, None)
+        for queue in list(self.exclusive_queues):
+            queue.vhost.delete_queue(queue)
+        self.starved.clear()
+
+    # -- flow ------------------------------------------------------------------------------------
+    def wants_write(self) -> None:
+        self.core.outgoing[self] = None
+
+    def refill(self) -> None:
+        """The socket takes more: consumers that had to wait may go on."""
+        self.budget = BUDGET
+        if self.starved:
+            starved, self.starved = self.starved, {}
+            for consumer in starved:
+                if consumer.parked:
+                    consumer.wake()
+                else:
+                    self.core.pending[consumer.queue] = None
+
+    def begins_to_publish(self) -> None:
+        """From its first publish on, a connection is blocked while an alarm is raised."""
+        self.publishing = True
+        if self.core.alarm:
+            self.block()
+
+    def block(self) -> None:
+        if self.publishing and not self.blocked:
+            self.blocked = True
+            if self.session.announced("connection.blocked"):
+                self.session.send(0, m.ConnectionBlocked(self.core.alarm))
+                self.wants_write()
+            if self.shell is not None:
+                self.shell.pause_reading()
+
+    def unblock(self) -> None:
+        if self.blocked:
+            self.blocked = False
+            if self.session.announced("connection.blocked"):
+                self.session.send(0, m.ConnectionUnblocked())
+                self.wants_write()
+            if self.shell is not None:
+                self.shell.resume_reading()

@@ -1,0 +1,192 @@
+"""The broker itself, without sockets: virtual hosts, users, connections, and what is to be done.
+
+The shell feeds bytes to sessions and calls ``settle`` when a read is worked through: queues that
+changed give out their messages, channels get their confirms. Then it writes what ``outgoing``
+connections have to say, and sets one timer by ``timers.next_deadline_ms``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any
+
+from warren.amqp.session import CHANNEL_MAX, HEARTBEAT_S, MAX_MESSAGE_BYTES
+from warren.amqp.tables import Table
+from warren.broker.channel import Channel
+from warren.broker.connection import BrokerConnection
+from warren.broker.publisher import Publisher
+from warren.broker.reply import ReplyConsumer
+from warren.broker.timers import Timers
+from warren.broker.users import User, Users
+from warren.broker.vhost import VirtualHost
+from warren.clock import Clock, SystemClock
+from warren.errors import AccessRefused, ConnectionForced
+
+log = logging.getLogger(__name__)
+
+#: The RabbitMQ whose behaviour this broker has.
+RABBITMQ_VERSION = "3.10.8"
+CAPABILITIES = (
+    "publisher_confirms",
+    "exchange_exchange_bindings",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+    "direct_reply_to",
+)
+
+
+class BrokerCore:
+    """Everything the broker knows."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        version: str = "0",
+        heartbeat_s: int = HEARTBEAT_S,
+        channel_max: int = CHANNEL_MAX,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        memory_limit_bytes: int = 0,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.timers = Timers(self.clock)
+        self.heartbeat_s = heartbeat_s
+        self.channel_max = channel_max
+        self.max_message_bytes = max_message_bytes
+        self.memory_limit_bytes = memory_limit_bytes
+        self.users = Users()
+        self.vhosts: dict[str, VirtualHost] = {}
+        self.connections: dict[BrokerConnection, None] = {}
+        self.reply_consumers: dict[str, ReplyConsumer] = {}
+        #: Queues to look at, channels to confirm, connections with something to write.
+        self.pending: dict[Any, None] = {}
+        self.confirming: dict[Publisher, None] = {}
+        self.outgoing: dict[BrokerConnection, None] = {}
+        self.published = 0
+        self.held_bytes = 0
+        #: Why publishers are blocked; empty when they are not.
+        self.alarm = ""
+        self._alarm_forced = False
+        #: Called when a connection's handshake is done; set by the shell.
+        self.opened: Callable[[BrokerConnection], None] = lambda connection: None
+        self.server_properties = Table(
+            {
+                "capabilities": Table({name: True for name in CAPABILITIES}),
+                "cluster_name": "warren@localhost",
+                "copyright": "Copyright (c) the warren authors",
+                "information": "Licensed under the Apache License 2.0",
+                "platform": "Python",
+                "product": "RabbitMQ",
+                "version": RABBITMQ_VERSION,
+                "warren": version,
+            }
+        )
+        self.add_vhost("/")
+
+    # -- virtual hosts ---------------------------------------------------------------------------
+    def add_vhost(self, name: str) -> VirtualHost:
+        return self.vhosts.setdefault(name, VirtualHost(self, name))
+
+    def delete_vhost(self, name: str) -> None:
+        vhost = self.vhosts.pop(name, None)
+        if vhost is None:
+            return
+        for connection in list(self.connections):
+            if connection.vhost is vhost:
+                connection.session.close(ConnectionForced(f"vhost '{name}' is deleted"))
+                connection.wants_write()
+        vhost.end()
+
+    # -- connections -----------------------------------------------------------------------------
+    def connect(self, peer: tuple[str, int], local: tuple[str, int]) -> BrokerConnection:
+        return BrokerConnection(self, peer, local)
+
+    def log_in(self, connection: BrokerConnection, mechanism: str, response: bytes) -> User:
+        try:
+            return self.users.log_in(
+                mechanism, response, from_loopback=_is_loopback(connection.peer[0])
+            )
+        except AccessRefused as refusal:
+            log.warning("%s: %s login refused: %s", connection.name, mechanism, refusal)
+            raise
+
+    def close_connections(self, reason: str) -> int:
+        """Close every client's connection, as an operator does."""
+        closing = list(self.connections)
+        for connection in closing:
+            connection.session.close(ConnectionForced(reason))
+            connection.wants_write()
+        return len(closing)
+
+    def channel_closed(self, channel: Channel) -> None:
+        """A channel is gone: nothing is confirmed on it any more."""
+        self.confirming.pop(channel.publisher, None)
+
+    # -- after a read ----------------------------------------------------------------------------
+    def settle(self) -> None:
+        """Give out messages and confirms until there is nothing left to do."""
+        pending = self.pending
+        while pending:
+            queues, self.pending = pending, {}
+            for queue in queues:
+                if not queue.deleted:
+                    queue.deliver()
+            pending = self.pending
+        if self.confirming:
+            confirming, self.confirming = self.confirming, {}
+            for publisher in confirming:
+                publisher.send_confirms()
+        if self.memory_limit_bytes:
+            self._watch_memory()
+
+    def tick(self) -> None:
+        """Run what is due, and what follows from it."""
+        self.timers.run_due()
+        self.settle()
+
+    # -- memory ----------------------------------------------------------------------------------
+    def release(self, message: Any) -> None:
+        """One queue less holds the message."""
+        message.holders -= 1
+        if not message.holders:
+            self.held_bytes -= len(message.content)
+
+    def _watch_memory(self) -> None:
+        over = self.held_bytes > self.memory_limit_bytes
+        if over and not self.alarm:
+            self._raise_alarm("low on memory")
+        elif self.alarm and not self._alarm_forced and not over:
+            self._clear_alarm()
+
+    def memory_alarm(self, on: bool) -> None:
+        """Raise or clear the memory alarm by hand."""
+        self._alarm_forced = on
+        if on and not self.alarm:
+            self._raise_alarm("low on memory")
+        elif not on and self.alarm:
+            self._clear_alarm()
+
+    def _raise_alarm(self, reason: str) -> None:
+        log.warning("memory alarm raised: publishers are blocked (%d octets held)", self.held_bytes)
+        self.alarm = reason
+        for connection in self.connections:
+            connection.block()
+
+    def _clear_alarm(self) -> None:
+        log.warning("memory alarm cleared")
+        self.alarm = ""
+        for connection in self.connections:
+            connection.unblock()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        return host == ""

@@ -1,0 +1,83 @@
+"""Reading the properties that mean something to the broker, and refusing the bad ones."""
+
+from __future__ import annotations
+
+import re
+
+from warren.amqp.properties import PropertiesError, check_properties, decode_property
+from warren.amqp.properties import split_properties as split
+from warren.broker.message import PLAIN, Traits
+from warren.errors import PreconditionFailed, SyntaxRefused
+
+#: The longest time RabbitMQ waits for: 50 days or so, in milliseconds.
+MAX_EXPIRY_MS = 4_294_967_295
+REPLY_TO = "amq.rabbitmq.reply-to"
+_NO_PROPERTIES = b"\x00\x00"
+
+
+def inspect(properties: bytes, user: str, impersonator: bool = False) -> Traits:
+    """The traits of a property list; raises the refusal RabbitMQ would answer with."""
+    if properties == _NO_PROPERTIES:
+        return PLAIN
+    try:
+        check_properties(properties)
+        parts = split(properties)
+    except PropertiesError as error:
+        raise SyntaxRefused(f"bad properties: {error}") from None
+    traits = Traits()
+    traits.persistent = parts.get("delivery_mode") == b"\x02"
+    if "priority" in parts:
+        traits.priority = parts["priority"][0]
+    if "user_id" in parts and not impersonator:
+        claimed = decode_property("user_id", parts["user_id"])
+        if claimed != user:
+            raise PreconditionFailed(
+                f"user_id property set to '{claimed}' but authenticated user was '{user}'"
+            )
+    if "expiration" in parts:
+        traits.expiration_ms = parse_expiration(decode_property("expiration", parts["expiration"]))
+    if "reply_to" in parts:
+        traits.reply_to_us = decode_property("reply_to", parts["reply_to"]) == REPLY_TO
+    if "headers" in parts and (b"\x02CC" in parts["headers"] or b"\x03BCC" in parts["headers"]):
+        _read_copies(traits, parts["headers"])
+    return traits
+
+
+def parse_expiration(value: str) -> int:
+    """Milliseconds; RabbitMQ's texts when it is no such number."""
+    match = re.match(r"[+-]?\d+", value)
+    if match is None:
+        raise PreconditionFailed(f"invalid expiration '{value}': no_integer")
+    rest = value[match.end() :]
+    if rest:
+        raise PreconditionFailed(f"invalid expiration '{value}': {{leftover_string,\"{rest}\"}}")
+    number = int(match.group())
+    problem = check_expiry(number)
+    if problem:
+        raise PreconditionFailed(f"invalid expiration '{value}': {problem}")
+    return number
+
+
+def check_expiry(number: int) -> str | None:
+    """What RabbitMQ says of a time span that it can't wait for."""
+    if number < 0:
+        return f"{{value_negative,{number}}}"
+    if number > MAX_EXPIRY_MS:
+        return f"{{value_too_large,{number}}}"
+    return None
+
+
+def _read_copies(traits: Traits, raw_headers: bytes) -> None:
+    headers = decode_property("headers", raw_headers)
+    copies: list[str] = []
+    for key in ("CC", "BCC"):
+        if key not in headers:
+            continue
+        if headers.kinds[key] != "array":
+            kind = headers.kinds[key]
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{key}",{kind}}}'
+            )
+        copies += [value for value in headers[key] if isinstance(value, str)]
+    traits.copies = tuple(copies)
+    traits.strip_bcc = "BCC" in headers

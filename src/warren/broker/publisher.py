@@ -1,0 +1,257 @@
+"""The publishing half of a channel: routes, confirms, transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warren.amqp import methods as m
+from warren.amqp.frames import METHOD, encode_frame
+from warren.amqp.hot import encode_confirm
+from warren.amqp.properties import encode_property
+from warren.amqp.tables import join_table, split_table
+from warren.broker.inspection import inspect
+from warren.broker.message import Address, Message, Traits
+from warren.broker.reply import ReplyConsumer
+from warren.broker.vhost import NeedsMessage
+from warren.errors import (
+    AccessRefused,
+    NotImplementedByBroker,
+    PreconditionFailed,
+)
+
+if TYPE_CHECKING:
+    from warren.broker.channel import Channel
+
+#: Routes and property lists remembered a channel.
+_REMEMBER = 1024
+
+
+class Route:
+    """Where publishes with the same arguments go."""
+
+    __slots__ = ("address", "exchange", "mandatory", "targets")
+
+    def __init__(
+        self, address: Address, exchange: Any, mandatory: bool, targets: list[Any] | None
+    ) -> None:
+        self.address = address
+        self.exchange = exchange
+        self.mandatory = mandatory
+        #: The queues, or None where each message must be looked at.
+        self.targets = targets
+
+
+class Publisher:
+    """Takes what a channel publishes."""
+
+    __slots__ = (
+        "_channel",
+        "_connection",
+        "_core",
+        "_nacks",
+        "_number",
+        "_routes",
+        "_settled",
+        "_traits",
+        "_version",
+        "_vhost",
+        "confirming",
+        "sequence",
+        "transaction",
+    )
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._connection = channel.connection
+        self._core = channel.core
+        self._vhost = channel.vhost
+        self._number = channel.number
+        self._routes: dict[bytes, Route] = {}
+        self._version = self._vhost.version
+        self._traits: dict[bytes, Traits] = {}
+        self.confirming = False
+        self.sequence = 0
+        self._settled = 0  # confirms were sent up to this one
+        self._nacks: list[int] = []
+        #: Publishes that wait for tx.commit; None when the channel is not transactional.
+        self.transaction: list[tuple[Route, Message]] | None = None
+
+    def publish(
+        self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
+    ) -> None:
+        """One message; hot."""
+        if self._version != self._vhost.version:
+            self._version = self._vhost.version
+            self._routes.clear()
+        route = self._routes.get(arguments)
+        if route is None:
+            route = self._find_route(arguments)
+        if flags:
+            properties = content[19 : header_size - 1]
+            traits = self._traits.get(properties)
+            if traits is None:
+                traits = self._inspect(properties)
+        else:
+            traits = self._no_properties(header_size)
+        message = Message(route.address, content, traits, body_size, self._number)
+        if self.confirming:
+            self.sequence += 1
+            self._core.confirming[self] = None
+        if not self._connection.publishing:
+            self._connection.begins_to_publish()
+        targets = route.targets
+        if (
+            targets is None
+            or not targets
+            or traits.copies
+            or traits.reply_to_us
+            or self.transaction is not None
+        ):
+            self._publish_slow(route, message)
+            return
+        core = self._core
+        core.published += 1
+        core.held_bytes += len(content)
+        message.holders = 1  # ours, until every queue has been asked
+        for queue in targets:
+            if not queue.publish(message) and self.confirming:
+                self._refused_by_queue()
+        message.holders -= 1
+        if not message.holders:
+            core.held_bytes -= len(content)
+
+    def _no_properties(self, header_size: int) -> Traits:
+        if header_size != 22:
+            return self._inspect(b"\x00\x00" + bytes(header_size - 22))
+        return _PLAIN
+
+    def _inspect(self, properties: bytes) -> Traits:
+        traits = inspect(properties, self._connection.user_name, self._connection.impersonator)
+        if len(self._traits) >= _REMEMBER:
+            self._traits.clear()
+        self._traits[properties] = traits
+        return traits
+
+    def _find_route(self, arguments: bytes) -> Route:
+        method = m.decode_method(b"\x00\x3c\x00\x28" + arguments)
+        assert isinstance(method, m.BasicPublish)
+        if method.immediate:
+            raise NotImplementedByBroker("immediate=true")
+        vhost = self._vhost
+        exchange = vhost.exchange(method.exchange)
+        if exchange.internal:
+            raise AccessRefused(
+                f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'"
+            )
+        try:
+            targets = vhost.route(exchange, (method.routing_key,), None)
+        except NeedsMessage:
+            targets = None
+        address = Address(method.exchange, method.routing_key)
+        route = Route(address, exchange, method.mandatory, targets)
+        if len(self._routes) >= _REMEMBER:
+            self._routes.clear()
+        # Direct replies come and go without a change of topology.
+        if not (targets and any(isinstance(target, ReplyConsumer) for target in targets)) and not (
+            method.exchange == "" and method.routing_key.startswith("amq.rabbitmq.reply-to.")
+        ):
+            self._routes[arguments] = route
+        return route
+
+    def _publish_slow(self, route: Route, message: Message) -> None:
+        traits = message.traits
+        if traits.reply_to_us:
+            message = self._with_reply_name(message)
+        if self.transaction is not None:
+            self.transaction.append((route, message))
+            return
+        self._deliver(route, message)
+
+    def _deliver(self, route: Route, message: Message) -> bool:
+        keys = (route.address.routing_key, *message.traits.copies)
+        targets = self._vhost.route(route.exchange, keys, message)
+        self._core.published += 1
+        if message.traits.strip_bcc:
+            message = _without_bcc(message)
+        if not targets:
+            if route.mandatory:
+                self._return(message)
+            return True
+        if self._vhost.deliver(message, targets):
+            return True
+        if self.confirming:
+            self._refused_by_queue()
+        return False
+
+    def _with_reply_name(self, message: Message) -> Message:
+        consumer = self._channel.reply_consumer
+        if consumer is None:
+            raise PreconditionFailed("fast reply consumer does not exist")
+        parts = dict(message.parts)
+        parts["reply_to"] = encode_property("reply_to", consumer.name)
+        return message.rewritten(parts, message.address, message.traits)
+
+    def _return(self, message: Message) -> None:
+        """Tell the publisher that nobody took a mandatory message."""
+        method = m.BasicReturn(
+            312, "NO_ROUTE", message.address.exchange, message.address.routing_key
+        )
+        session = self._connection.session
+        session.out.append(encode_frame(METHOD, self._number, method.encode()))
+        session.out.append(message.content_for(self._number, session.frame_max))
+        self._connection.wants_write()
+
+    # -- confirms --------------------------------------------------------------------------------
+    def _refused_by_queue(self) -> None:
+        if not self._nacks or self._nacks[-1] != self.sequence:
+            self._nacks.append(self.sequence)
+
+    def send_confirms(self) -> None:
+        """Settle everything published since the last time."""
+        out, number = self._connection.session.out, self._number
+        first, last = self._settled + 1, self.sequence
+        if first > last:
+            return
+        if self._connection.confirm_fault is not None and self._connection.confirm_fault(self):
+            return
+        self._settled = last
+        self._connection.wants_write()
+        if not self._nacks:
+            out.append(encode_confirm(number, last, multiple=last > first, ack=True))
+            return
+        nacks, self._nacks = self._nacks, []
+        if nacks[0] > first:
+            before = nacks[0] - 1
+            out.append(encode_confirm(number, before, multiple=before > first, ack=True))
+        refused = set(nacks)
+        for tag in range(nacks[0], last + 1):
+            out.append(encode_confirm(number, tag, multiple=False, ack=tag not in refused))
+
+    def forget_confirms(self) -> None:
+        """Never confirm what was published up to now."""
+        self._settled = self.sequence
+        self._nacks.clear()
+
+    # -- transactions ----------------------------------------------------------------------------
+    def commit(self) -> bool:
+        """Publish what the transaction holds; False if a queue refused some of it."""
+        assert self.transaction is not None
+        waiting, self.transaction = self.transaction, []
+        complete = True
+        for route, message in waiting:
+            complete = self._deliver(route, message) and complete
+        return complete
+
+    def rollback(self) -> None:
+        self.transaction = []
+
+
+def _without_bcc(message: Message) -> Message:
+    parts = dict(message.parts)
+    entries = split_table(parts["headers"][4:])
+    entries.pop("BCC", None)
+    parts["headers"] = join_table(entries)
+    return message.rewritten(parts, message.address, message.traits)
+
+
+_PLAIN = inspect(b"\x00\x00", "")

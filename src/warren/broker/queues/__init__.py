@@ -1,0 +1,1 @@
+"""Queues: order, age, limits and who gets the next message."""

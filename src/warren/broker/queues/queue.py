@@ -1,0 +1,355 @@
+"""A queue: classic, with priorities, or quorum (on one machine a durable queue that counts).
+
+The law of order. Every message gets a position when it is queued. Messages leave in that order
+(highest priority first where the queue has priorities); a message that comes back returns to its
+position, flagged redelivered. Expired messages are removed only when they reach the head: one that
+lives long hides those behind it. When the queue is full, the head is dropped (or the newcomer
+refused); messages that a consumer holds do not count. Consumers are fed in turn; messages that
+nobody can take now wait.
+
+Nothing is sent from here while a read is being worked through: what changes is noted in
+``core.pending`` and ``deliver`` is called once, when the read is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warren.amqp.tables import Table, encode_value, join_table, split_table
+from warren.broker.message import Message
+from warren.broker.queues.arguments import QueueSettings
+from warren.broker.queues.dead_letter import dead_letter
+from warren.broker.queues.ready import Entry, PriorityReady, Ready
+from warren.broker.queues.rota import Rota
+from warren.broker.timers import Timer
+
+if TYPE_CHECKING:
+    from warren.broker.connection import BrokerConnection
+    from warren.broker.consumer import Consumer
+    from warren.broker.vhost import VirtualHost
+
+
+class Queue:
+    """Messages in order, and the consumers that want them."""
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        name: str,
+        *,
+        durable: bool = False,
+        auto_delete: bool = False,
+        owner: BrokerConnection | None = None,
+        arguments: Table | None = None,
+    ) -> None:
+        self.vhost = vhost
+        self.core = vhost.core
+        self.name = name
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.owner = owner
+        self.arguments = arguments if arguments is not None else Table()
+        self.settings = settings = QueueSettings.from_arguments(self.arguments)
+        self.rota = Rota(settings.single_active_consumer)
+        self.ready: Ready | PriorityReady = (
+            PriorityReady(settings.max_priority) if settings.max_priority else Ready()
+        )
+        self.ready_bytes = self.unacked = self.unacked_bytes = 0
+        self.published = self.delivered = self.redelivered = self.acked = 0
+        self.deleted = False
+        self.exclusive_consumer: Consumer | None = None
+        self._position = 0
+        self._guarded = (
+            settings.message_ttl_ms is not None
+            or settings.max_length is not None
+            or settings.max_length_bytes is not None
+            or settings.max_priority is not None
+        )
+        self._expiring = False  # some message has an end to its life
+        self._expiry_timer: Timer | None = None
+        self._unused_timer: Timer | None = None
+        self.touch()
+
+    @property
+    def where(self) -> str:
+        """As RabbitMQ names it in its texts."""
+        return f"queue '{self.name}' in vhost '{self.vhost.name}'"
+
+    @property
+    def kind(self) -> str:
+        return self.settings.kind
+
+    @property
+    def message_count(self) -> int:
+        return len(self.ready)
+
+    # -- in --------------------------------------------------------------------------------------
+    def publish(self, message: Message) -> bool:
+        """Queue a message; False if the queue refuses it."""
+        if self._guarded or message.traits.expiration_ms is not None:
+            return self._publish_guarded(message)
+        self._position = position = self._position + 1
+        message.holders += 1
+        self.published += 1
+        self.ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr]
+        self.ready_bytes += message.body_size
+        self.core.pending[self] = None
+        return True
+
+    def _publish_guarded(self, message: Message) -> bool:
+        settings = self.settings
+        if settings.overflow != "drop-head" and self._would_overflow(message):
+            if settings.overflow == "reject-publish-dlx":
+                dead_letter(self, message, "maxlen")
+            return False
+        ttl = settings.message_ttl_ms
+        own = message.traits.expiration_ms
+        if own is not None:
+            ttl = own if ttl is None else min(own, ttl)
+        expires_at = 0
+        if ttl is not None:
+            expires_at = self.core.clock.monotonic_ms() + ttl
+            self._expiring = True
+        self._position += 1
+        message.holders += 1
+        self.published += 1
+        self.ready.push((self._position, message, expires_at, 0))
+        self.ready_bytes += message.body_size
+        self.core.pending[self] = None
+        if ttl == 0:
+            self._deliver_or_expire()
+        return True
+
+    def _deliver_or_expire(self) -> None:
+        """A message without any time to live goes to a waiting consumer, or not at all."""
+        self._expiring = False
+        self.deliver()
+        self._expiring = True
+
+    def _would_overflow(self, message: Message) -> bool:
+        if self._is_over(1, message.body_size):
+            # What a consumer can take right now is as good as gone.
+            self.deliver()
+            return self._is_over(1, message.body_size)
+        return False
+
+    def _is_over(self, more: int = 0, more_bytes: int = 0) -> bool:
+        length, size = self.settings.max_length, self.settings.max_length_bytes
+        return (length is not None and len(self.ready) + more > length) or (
+            size is not None and self.ready_bytes + more_bytes > size
+        )
+
+    def _drop_overflow(self) -> None:
+        if self.settings.overflow != "drop-head":
+            return
+        ready = self.ready
+        while len(ready) and self._is_over():
+            entry = ready.pop_lowest() if isinstance(ready, PriorityReady) else ready.pop()
+            self._leave(entry, "maxlen")
+
+    def _leave(self, entry: Entry, reason: str) -> None:
+        """A ready message goes, dead-lettered if the queue says so."""
+        message = entry[1]
+        self.ready_bytes -= message.body_size
+        dead_letter(self, message, reason)
+        self.core.release(message)
+
+    # -- out -------------------------------------------------------------------------------------
+    def deliver(self) -> None:
+        """Give out what can be given out now."""
+        if self._expiring:
+            self._drop_expired()
+        ready, rota = self.ready, self.rota
+        while len(ready):
+            consumer = rota.next()
+            if consumer is None:
+                break
+            limit = consumer.room() if rota.alone and not self._expiring else 1
+            consumer.feed(self, limit)
+            if self._expiring:
+                self._drop_expired()
+        if self._guarded:
+            self._drop_overflow()
+        if self._expiring:
+            self._watch_expiry()
+
+    def take(self) -> Entry | None:
+        """The head of the queue, for basic.get."""
+        if self._expiring:
+            self._drop_expired()
+        if not len(self.ready):
+            return None
+        entry = self.ready.pop()
+        self.ready_bytes -= entry[1].body_size
+        self.delivered += 1
+        self.redelivered += 1 if entry[3] else 0
+        if self._expiring:
+            self._watch_expiry()
+        return entry
+
+    def hold(self, entry: Entry) -> None:
+        """A taken message is not acknowledged yet."""
+        self.unacked += 1
+        self.unacked_bytes += entry[1].body_size
+
+    def returned_content(
+        self, entry: Entry, content: bytes, channel: int, frame_max: int
+    ) -> bytes:
+        """Content of a message that was given back; a quorum queue tells how often."""
+        if self.kind != "quorum":
+            return content
+        message = entry[1]
+        parts = dict(message.parts)
+        entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
+        entries["x-delivery-count"] = encode_value(entry[3], "long")
+        parts["headers"] = join_table(entries)
+        copy = message.rewritten(parts, message.address, message.traits)
+        return copy.content_for(channel, frame_max)
+
+    # -- settling --------------------------------------------------------------------------------
+    def settle(self, entry: Entry) -> None:
+        """Acknowledged: the message is done with."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry[1].body_size
+        self.acked += 1
+        self.core.release(entry[1])
+
+    def reject(self, entry: Entry) -> None:
+        """Refused for good."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry[1].body_size
+        if not self.deleted:
+            dead_letter(self, entry[1], "rejected")
+        self.core.release(entry[1])
+
+    def give_back(self, entry: Entry) -> None:
+        """Unacknowledged: the message returns to its place."""
+        message = entry[1]
+        self.unacked -= 1
+        self.unacked_bytes -= message.body_size
+        if self.deleted:
+            self.core.release(message)
+            return
+        returns = entry[3] + 1
+        limit = self.settings.delivery_limit
+        if limit is not None and returns > limit:
+            dead_letter(self, message, "delivery_limit")
+            self.core.release(message)
+            return
+        self.ready.give_back((entry[0], message, entry[2], returns))
+        self.ready_bytes += message.body_size
+        self.core.pending[self] = None
+
+    # -- age -------------------------------------------------------------------------------------
+    def _drop_expired(self) -> None:
+        now = self.core.clock.monotonic_ms()
+        for level in self._heads():
+            while level:
+                entry = level.peek()
+                if not entry[2] or entry[2] > now:
+                    break
+                level.pop()
+                if level is not self.ready:
+                    self.ready.forget()  # type: ignore[union-attr]
+                self._leave(entry, "expired")
+
+    def _heads(self) -> list[Ready]:
+        ready = self.ready
+        return [ready] if isinstance(ready, Ready) else list(ready.heads())
+
+    def _watch_expiry(self) -> None:
+        """Keep one timer for the head that expires first."""
+        deadlines = [head.peek()[2] for head in self._heads() if head]
+        due = min((at for at in deadlines if at), default=0)
+        timer = self._expiry_timer
+        if not due:
+            if not len(self.ready) and not self.unacked and self.settings.message_ttl_ms is None:
+                self._expiring = False
+            return
+        if timer is not None and timer.callback is not None:
+            if timer.deadline_ms <= due:
+                return
+            timer.cancel()
+        now = self.core.clock.monotonic_ms()
+        self._expiry_timer = self.core.timers.after(max(0, due - now), self._head_expired)
+
+    def _head_expired(self) -> None:
+        self._expiry_timer = None
+        if not self.deleted:
+            self.core.pending[self] = None
+
+    # -- use and disuse --------------------------------------------------------------------------
+    def touch(self) -> None:
+        """The queue was used: its x-expires time begins anew."""
+        if self._unused_timer is not None:
+            self._unused_timer.cancel()
+            self._unused_timer = None
+        expires = self.settings.expires_ms
+        if expires is not None and not len(self.rota):
+            self._unused_timer = self.core.timers.after(expires, self._unused)
+
+    def _unused(self) -> None:
+        if not self.deleted and not len(self.rota):
+            self.vhost.delete_queue(self)
+
+    # -- consumers -------------------------------------------------------------------------------
+    def add_consumer(self, consumer: Consumer) -> None:
+        self.rota.add(consumer)
+        if consumer.exclusive:
+            self.exclusive_consumer = consumer
+        self.touch()
+        self.core.pending[self] = None
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """A consumer has gone; the last one takes an auto-delete queue with it."""
+        self.rota.remove(consumer)
+        if self.exclusive_consumer is consumer:
+            self.exclusive_consumer = None
+        if self.deleted:
+            return
+        self.touch()
+        self.core.pending[self] = None
+        if self.auto_delete and not len(self.rota):
+            self.vhost.delete_queue(self)
+
+    # -- ending ----------------------------------------------------------------------------------
+    def purge(self) -> int:
+        """Drop all that is ready; what consumers hold stays theirs."""
+        count = len(self.ready)
+        for entry in self.ready:
+            self.core.release(entry[1])
+        self.ready.clear()
+        self.ready_bytes = 0
+        return count
+
+    def end(self) -> int:
+        """The queue is deleted: drop its messages and tell its consumers."""
+        self.deleted = True
+        count = self.purge()
+        for timer in (self._expiry_timer, self._unused_timer):
+            if timer is not None:
+                timer.cancel()
+        for consumer in self.rota:
+            consumer.channel.queue_gone(consumer)
+        self.core.pending.pop(self, None)
+        return count
+
+    def snapshot(self) -> dict[str, Any]:
+        """What people want to know of a queue; names follow RabbitMQ's management API."""
+        active = self.rota.active
+        return {
+            "name": self.name,
+            "vhost": self.vhost.name,
+            "type": self.kind,
+            "durable": self.durable,
+            "auto_delete": self.auto_delete,
+            "exclusive": self.owner is not None,
+            "arguments": dict(self.arguments),
+            "messages_ready": len(self.ready),
+            "messages_unacknowledged": self.unacked,
+            "messages": len(self.ready) + self.unacked,
+            "message_bytes_ready": self.ready_bytes,
+            "consumers": len(self.rota),
+            "single_active_consumer_tag": active.tag if active is not None else None,
+        }
+

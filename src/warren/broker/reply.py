@@ -1,0 +1,39 @@
+"""Direct reply-to: answers go straight to the channel that asked, through no queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warren.amqp.hot import DELIVERY, deliver_prefix
+from warren.amqp.methods import shortstr
+from warren.broker.message import Message
+
+if TYPE_CHECKING:
+    from warren.broker.channel import Channel
+
+
+class ReplyConsumer:
+    """A consumer of ``amq.rabbitmq.reply-to``: always without acknowledgement."""
+
+    __slots__ = ("_tag", "channel", "name", "tag")
+
+    def __init__(self, channel: Channel, tag: str, name: str) -> None:
+        self.channel = channel
+        self.tag = tag
+        self.name = name
+        self._tag = shortstr(tag)
+
+    def publish(self, message: Message) -> bool:
+        """Send a reply; it is held by nobody afterwards."""
+        channel = self.channel
+        session = channel.connection.session
+        suffix = message.address.suffix
+        channel.last_tag += 1
+        session.out += (
+            deliver_prefix(channel.number, self._tag, suffix),
+            DELIVERY.pack(channel.last_tag, 0),
+            suffix,
+            message.content_for(channel.number, session.frame_max),
+        )
+        channel.connection.wants_write()
+        return True

@@ -1,0 +1,1 @@
+"""The ``warren`` command: one file a command."""

@@ -1,0 +1,64 @@
+"""``warren broker``: the embedded broker as a program."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import gc
+import logging
+import os
+import signal
+from typing import Any
+
+from warren.config import BrokerConfig
+from warren.server.broker import Broker, run
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "broker",
+        help="run a RabbitMQ-compatible broker",
+        description="Run a RabbitMQ-compatible broker until it is stopped (Ctrl-C, SIGTERM).",
+    )
+    for item in dataclasses.fields(BrokerConfig):
+        parser.add_argument(
+            "--" + item.name.replace("_", "-"),
+            type=int if item.type == "int" else str,
+            metavar=item.name.upper().split("_")[-1],
+            help=f"{item.metadata['help']} (default {item.default})",
+        )
+    parser.add_argument("--config", metavar="FILE", help="TOML file with a [broker] table")
+    parser.add_argument("--verbose", action="store_true", help="log what happens")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    names = [item.name for item in dataclasses.fields(BrokerConfig)]
+    config = BrokerConfig.load(
+        file=options.config,
+        environment=os.environ,
+        arguments={name: getattr(options, name) for name in names},
+    )
+    run(lambda: _serve(config))
+    return 0
+
+
+async def _serve(config: BrokerConfig) -> None:
+    # Millions of queued messages are no garbage: look for cycles seldom, and not among what the
+    # start has made.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with Broker(config=config) as broker:
+        print(f"warren broker listens on {broker.host}:{broker.port} (Ctrl-C stops it)", flush=True)
+        await stop.wait()
+        print("warren broker stops", flush=True)

@@ -1,0 +1,41 @@
+"""Time as an argument: what is built on a Clock can be frozen and moved in a test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where a broker gets its time from."""
+
+    #: False if time stands still until somebody moves it.
+    runs: bool
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that never go back; only differences mean something."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, as shown to people and written into headers."""
+        ...
+
+    def on_jump(self, callback: Callable[[], None]) -> None:
+        """Call back when time was moved by hand. The system clock never does."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    runs = True
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def on_jump(self, callback: Callable[[], None]) -> None:
+        """Nobody moves the system clock by hand."""

@@ -1,0 +1,127 @@
+"""Settings: frozen dataclasses, filled by defaults < file < environment < arguments.
+
+Every field says in its metadata what it is for; the command line's help and the reference page
+are made from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warren.errors import ConfigError
+
+
+def _setting(default: Any, text: str, *, least: int | None = None, most: int | None = None) -> Any:
+    return field(default=default, metadata={"help": text, "least": least, "most": most})
+
+
+def _default_memory_limit() -> int:
+    """Two fifths of the machine's memory, as RabbitMQ's watermark."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 2 << 30
+    return total * 2 // 5
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Settings of the embedded broker."""
+
+    host: str = _setting("127.0.0.1", "address to listen on")
+    port: int = _setting(5672, "port to listen on; 0 takes any free one", least=0, most=65535)
+    heartbeat_s: int = _setting(
+        60, "heartbeat offered to clients, in seconds; 0 for none", least=0, most=65535
+    )
+    channel_max: int = _setting(2047, "channels a connection may open", least=1, most=65535)
+    max_message_bytes: int = _setting(
+        134_217_728, "largest message taken, in octets", least=1, most=536_870_912
+    )
+    memory_limit_bytes: int = _setting(
+        _default_memory_limit(),
+        "octets of messages held, above which publishers are blocked; 0 for no limit",
+        least=0,
+    )
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):
+            _check(item, getattr(self, item.name), "argument")
+
+    def replace(self, **changes: Any) -> BrokerConfig:
+        """A copy with other values; unknown names are an error that tells the nearest."""
+        known = {item.name for item in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ConfigError(name, _unknown(name, known))
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        file: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> BrokerConfig:
+        """Defaults, then the ``[broker]`` table of a TOML file, ``WARREN_…``, arguments."""
+        values: dict[str, Any] = {}
+        items = {item.name: item for item in dataclasses.fields(cls)}
+        if file is not None:
+            for name, value in _read_file(file).items():
+                if name not in items:
+                    raise ConfigError(name, _unknown(name, set(items)), str(file))
+                values[name] = _check(items[name], value, str(file))
+        for name, item in items.items():
+            variable = f"WARREN_{name.upper()}"
+            if environment and variable in environment:
+                values[name] = _check(item, _parse(item, environment[variable], variable), variable)
+        values.update({k: v for k, v in (arguments or {}).items() if v is not None})
+        return cls(**values)
+
+
+def _read_file(file: str | Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(Path(file).read_text())
+    except FileNotFoundError:
+        raise ConfigError("--config", f"there is no file {file}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError("--config", f"{file} can't be read as TOML: {error}") from None
+    broker = table.get("broker", {})
+    if not isinstance(broker, dict):
+        raise ConfigError("broker", "must be a table: write [broker] on a line of its own", str(file))
+    return broker
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+    return f"there is no such setting; {hint}"
+
+
+def _parse(item: dataclasses.Field[Any], value: str, source: str) -> Any:
+    if item.type != "int":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(item.name, f"{value!r} is not a whole number", source) from None
+
+
+def _check(item: dataclasses.Field[Any], value: Any, source: str) -> Any:
+    if item.type == "int":
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ConfigError(item.name, f"{value!r} is not a whole number", source)
+        least, most = item.metadata["least"], item.metadata["most"]
+        if (least is not None and value < least) or (most is not None and value > most):
+            top = "" if most is None else f" and at most {most}"
+            raise ConfigError(item.name, f"{value} must be at least {least}{top}", source)
+    elif not isinstance(value, str) or not value:
+        raise ConfigError(item.name, f"{value!r} is not a name or address", source)
+    return value

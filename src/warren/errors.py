@@ -1,0 +1,158 @@
+"""Every error that warren raises.
+
+::
+
+    WarrenError
+      ConfigError                     a bad option; names the option and where it came from
+      ListenError                     the port is taken, or not ours to take
+      ProtocolError                   the peer's bytes are not AMQP
+      Refusal                         an AMQP reply code, and what it closes
+        NotFound 404  AccessRefused 403  ResourceLocked 405  PreconditionFailed 406
+        ConnectionForced 320  FrameError 501  SyntaxRefused 502  CommandInvalid 503
+        ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530
+        NotImplementedByBroker 540  InternalError 541
+
+Facts are attributes; the sentence is made in ``__str__``. Positional arguments mirror the
+signature, so that every error survives pickling.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class WarrenError(Exception):
+    """Base of everything below."""
+
+
+class ConfigError(WarrenError):
+    """A setting that can't be used, and what to do about it."""
+
+    def __init__(self, option: str, problem: str, source: str = "argument") -> None:
+        super().__init__(option, problem, source)
+        self.option, self.problem, self.source = option, problem, source
+
+    def __str__(self) -> str:
+        return f"{self.option} ({self.source}): {self.problem}"
+
+
+class ListenError(WarrenError):
+    """The broker could not listen where it was told to."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(host, port, reason)
+        self.host, self.port, self.reason = host, port, reason
+
+    def __str__(self) -> str:
+        return f"can't listen on {self.host}:{self.port}: {self.reason}"
+
+
+class ProtocolError(WarrenError):
+    """Bytes that can't be read as AMQP 0-9-1."""
+
+
+class Refusal(WarrenError):
+    """An operation that the broker refuses, with its AMQP reply code.
+
+    ``scope`` says what the refusal closes: the channel, or the whole connection.
+    """
+
+    code: ClassVar[int] = 541
+    word: ClassVar[str] = "INTERNAL_ERROR"
+    scope: ClassVar[str] = "connection"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def reply_text(self) -> str:
+        """The text that goes over the wire, RabbitMQ's way."""
+        return f"{self.word} - {self}"
+
+
+class ConnectionForced(Refusal):
+    code, word = 320, "CONNECTION_FORCED"
+
+
+class AccessRefused(Refusal):
+    code, word, scope = 403, "ACCESS_REFUSED", "channel"
+
+
+class NotFound(Refusal):
+    """A queue, exchange or vhost that is not there."""
+
+    code, word, scope = 404, "NOT_FOUND", "channel"
+
+    def __init__(self, kind: str, name: str, vhost: str) -> None:
+        super().__init__(f"no {kind} '{name}' in vhost '{vhost}'")
+        self.args = (kind, name, vhost)
+        self.kind, self.name, self.vhost = kind, name, vhost
+
+
+class NothingDeclared(Refusal):
+    """An empty queue name, and no queue was declared on the channel before."""
+
+    code, word, scope = 404, "NOT_FOUND", "channel"
+
+    def __init__(self) -> None:
+        super().__init__("no previously declared queue")
+        self.args = ()
+
+
+class ResourceLocked(Refusal):
+    """An exclusive queue of another connection."""
+
+    code, word, scope = 405, "RESOURCE_LOCKED", "channel"
+
+    def __init__(self, queue: str, vhost: str) -> None:
+        super().__init__(
+            f"cannot obtain exclusive access to locked queue '{queue}' in vhost '{vhost}'. "
+            "It could be originally declared on another connection or the exclusive property "
+            "value does not match that of the original declaration."
+        )
+        self.args = (queue, vhost)
+        self.queue, self.vhost = queue, vhost
+
+
+class PreconditionFailed(Refusal):
+    code, word, scope = 406, "PRECONDITION_FAILED", "channel"
+
+
+class FrameError(Refusal):
+    code, word = 501, "FRAME_ERROR"
+
+
+class SyntaxRefused(Refusal):
+    code, word = 502, "SYNTAX_ERROR"
+
+
+class CommandInvalid(Refusal):
+    code, word = 503, "COMMAND_INVALID"
+
+
+class ChannelError(Refusal):
+    code, word = 504, "CHANNEL_ERROR"
+
+
+class UnexpectedFrame(Refusal):
+    code, word = 505, "UNEXPECTED_FRAME"
+
+
+class ResourceError(Refusal):
+    code, word = 506, "RESOURCE_ERROR"
+
+
+class NotAllowed(Refusal):
+    code, word = 530, "NOT_ALLOWED"
+
+
+class NotImplementedByBroker(Refusal):
+    code, word = 540, "NOT_IMPLEMENTED"
+
+
+class InternalError(Refusal):
+    code, word = 541, "INTERNAL_ERROR"

@@ -1,0 +1,1 @@
+"""The asyncio shell round the broker: sockets, timers, flow control."""

@@ -1,0 +1,193 @@
+"""``Broker``: the embedded broker as programs hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from warren._version import __version__
+from warren.broker.core import BrokerCore
+from warren.clock import Clock
+from warren.config import BrokerConfig
+from warren.server.faults import Faults
+from warren.server.server import Server
+
+T = TypeVar("T")
+
+
+class Broker:
+    """A RabbitMQ-compatible broker inside this process.
+
+    ::
+
+        async with warren.Broker(port=0) as broker:
+            print(broker.url)
+
+    Leaving the block closes every connection and frees the port.
+
+    Raises:
+        ListenError: the port is taken, or not ours to take.
+    """
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        config: BrokerConfig | None = None,
+        clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
+        given = {"host": host, "port": port, **settings}
+        self.config = (config or BrokerConfig()).replace(
+            **{name: value for name, value in given.items() if value is not None}
+        )
+        self.core = BrokerCore(
+            clock=clock,
+            version=__version__,
+            heartbeat_s=self.config.heartbeat_s,
+            channel_max=self.config.channel_max,
+            max_message_bytes=self.config.max_message_bytes,
+            memory_limit_bytes=self.config.memory_limit_bytes,
+        )
+        self._server = Server(self.core)
+        #: Faults to try a program with: cut connections, lost confirms, alarms.
+        self.faults = Faults(self.core, self._run)
+        self.port = self.config.port
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+
+    # -- life ------------------------------------------------------------------------------------
+    async def __aenter__(self) -> Broker:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self.port = await self._server.start(self.config.host, self.config.port)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._server.stop()
+        self._loop = None
+
+    @classmethod
+    @contextmanager
+    def in_thread(cls, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> Iterator[Broker]:
+        """The broker on a thread of its own, for programs without an event loop.
+
+        ::
+
+            with warren.Broker.in_thread() as broker:
+                connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+        """
+        broker = cls(host, port, **settings)
+        started: concurrent.futures.Future[asyncio.Event] = concurrent.futures.Future()
+
+        async def main() -> None:
+            stop = asyncio.Event()
+            try:
+                async with broker:
+                    started.set_result(stop)
+                    await stop.wait()
+            except BaseException as error:
+                if started.done():
+                    raise
+                started.set_exception(error)
+
+        thread = threading.Thread(target=run, args=(main,), name="warren-broker", daemon=True)
+        thread.start()
+        stop = started.result()
+        try:
+            yield broker
+        finally:
+            if broker._loop is not None:
+                broker._loop.call_soon_threadsafe(stop.set)
+            thread.join()
+
+    # -- looking ---------------------------------------------------------------------------------
+    @property
+    def host(self) -> str:
+        return self.config.host
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"amqp://guest:guest@{host}:{self.port}/"
+
+    def snapshot(self) -> dict[str, Any]:
+        """Counts and queues as they are now; names follow RabbitMQ's management API."""
+        return self._run(lambda: _snapshot(self.core))
+
+    # -- steering --------------------------------------------------------------------------------
+    def add_vhost(self, name: str) -> None:
+        """Make a virtual host; one that is there already stays as it is."""
+        self._run(lambda: self.core.add_vhost(name))
+
+    def delete_vhost(self, name: str) -> None:
+        """Delete a virtual host with all that is in it, and close its connections."""
+        self._run(lambda: self.core.delete_vhost(name))
+
+    def close_connections(self, reason: str = "closed by the operator") -> int:
+        """Close every connection with 320 CONNECTION_FORCED; returns how many."""
+        return self._run(lambda: self.core.close_connections(reason))
+
+    def memory_alarm(self, on: bool) -> None:
+        """Raise or clear the memory alarm: publishers are blocked while it is raised."""
+        self._run(lambda: self.core.memory_alarm(on))
+
+    def _run(self, act: Callable[[], T]) -> T:
+        """Do something inside the broker, from whatever thread, and let it take effect."""
+        loop = self._loop
+        if loop is None or threading.get_ident() == self._thread:
+            return self._acted(act)
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def call() -> None:
+            try:
+                future.set_result(self._acted(act))
+            except BaseException as error:
+                future.set_exception(error)
+
+        loop.call_soon_threadsafe(call)
+        return future.result(10)
+
+    def _acted(self, act: Callable[[], T]) -> T:
+        result = act()
+        if self._loop is not None:
+            self._server.after_event()
+        return result
+
+
+def run(main: Callable[[], Any]) -> None:
+    """Run a coroutine function on the fastest event loop there is."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main())
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+def _snapshot(core: BrokerCore) -> dict[str, Any]:
+    queues = [queue.snapshot() for vhost in core.vhosts.values() for queue in vhost.queues.values()]
+    return {
+        "published": core.published,
+        "connections": len(core.connections),
+        "channels": sum(
+            len(connection.session.ready) + len(connection.session.assembling)
+            for connection in core.connections
+        ),
+        "memory_alarm": bool(core.alarm),
+        "held_bytes": core.held_bytes,
+        "queues": queues,
+    }

@@ -1,0 +1,164 @@
+"""One TCP connection: carries bytes between the socket and the session."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from warren.broker.connection import BrokerConnection
+from warren.broker.timers import Timer
+
+if TYPE_CHECKING:
+    from warren.server.server import Server
+
+#: A peer must have opened its connection by then, as in RabbitMQ.
+HANDSHAKE_TIMEOUT_MS = 10_000
+#: How long a peer may take to answer connection.close, or to read what is left.
+CLOSING_TIMEOUT_MS = 30_000
+#: A peer that failed to log in waits this long for the end of its connection.
+SILENT_CLOSE_MS = 1_000
+#: Octets the kernel has not taken yet, above which nothing more is given out.
+HIGH_WATER = 1 << 20
+
+
+class AmqpProtocol(asyncio.Protocol):
+    """Decides nothing: the session and the broker do."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: asyncio.Transport
+        self.connection: BrokerConnection
+        self._paused_writing = False
+        self._reading = True
+        self._wrote = False
+        self._closing = False
+        self._timer: Timer | None = None
+
+    # -- from asyncio ----------------------------------------------------------------------------
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        core = self._server.core
+        self.connection = core.connect(
+            _address(transport.get_extra_info("peername")),
+            _address(transport.get_extra_info("sockname")),
+        )
+        self.connection.shell = self
+        self._server.protocols.add(self)
+        self._timer = core.timers.after(HANDSHAKE_TIMEOUT_MS, self._handshake_over)
+        self._server.arm_timer()
+
+    def data_received(self, data: bytes) -> None:
+        connection = self.connection
+        connection.session.receive(data)
+        connection.core.outgoing[connection] = None
+        self._server.after_event()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._closing = True
+        self._server.protocols.discard(self)
+        self.connection.session.lost()
+        self._server.after_event()
+
+    def pause_writing(self) -> None:
+        self._paused_writing = True
+        self.connection.budget = 0
+        self._watch_reading()
+
+    def resume_writing(self) -> None:
+        self._paused_writing = False
+        self.connection.refill()
+        self._watch_reading()
+        self._server.after_event()
+
+    # -- from the broker -------------------------------------------------------------------------
+    def write(self) -> None:
+        """Hand everything the session has to say to the socket."""
+        session = self.connection.session
+        if session.out and not self._transport.is_closing():
+            self._transport.write(session.data_to_send())
+            self._wrote = True
+        if not self._paused_writing:
+            self.connection.refill()
+        if session.state in ("closing", "closed") and not self._closing:
+            self._close()
+
+    def pause_reading(self) -> None:
+        self._watch_reading()
+
+    def resume_reading(self) -> None:
+        self._watch_reading()
+
+    def opened(self) -> None:
+        """The handshake is done: from now on the heartbeat watches over the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._beat_later()
+
+    # -- inside ----------------------------------------------------------------------------------
+    def _watch_reading(self) -> None:
+        """Read unless the client is blocked or does not read what we send."""
+        wanted = not self._paused_writing and not self.connection.blocked
+        if wanted == self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _beat_later(self) -> None:
+        heartbeat_s = self.connection.session.heartbeat_s
+        if heartbeat_s:
+            self._timer = self._server.core.timers.after(heartbeat_s * 500, self._beat)
+
+    def _beat(self) -> None:
+        if not self._reading:
+            self.connection.session.heard = True  # it is us who don't listen
+        if not self.connection.session.beat(self._wrote):
+            self._transport.abort()
+            return
+        self._wrote = False
+        self.connection.wants_write()
+        self._beat_later()
+
+    def _handshake_over(self) -> None:
+        if self.connection.session.state != "running":
+            self._transport.abort()
+
+    def _close(self) -> None:
+        session = self.connection.session
+        timers = self._server.core.timers
+        if session.state == "closed":
+            self._closing = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if session.silent_close:
+                self._timer = timers.after(SILENT_CLOSE_MS, self._end)
+            else:
+                self._end()
+        elif not getattr(self, "_waiting_for_close_ok", False):
+            self._waiting_for_close_ok = True
+            if not self._reading:
+                self._reading = True
+                self._transport.resume_reading()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = timers.after(CLOSING_TIMEOUT_MS, self._transport.abort)
+
+    def _end(self) -> None:
+        self._transport.close()
+        self._timer = self._server.core.timers.after(CLOSING_TIMEOUT_MS, self._transport.abort)
+
+    def abort(self) -> None:
+        """Cut the connection at once."""
+        self._transport.abort()
+
+
+def _address(value: Any) -> tuple[str, int]:
+    return (str(value[0]), int(value[1])) if value else ("", 0)
