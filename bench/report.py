@@ -31,6 +31,7 @@ class Row:
     metric: Metric
     ours: float | None
     theirs: float | None
+    disturbed: bool = False  # others used the machine meanwhile
 
     @property
     def ahead(self) -> float | None:
@@ -47,6 +48,7 @@ class Row:
         comparable = self.ahead is not None and self.metric.unit != "ratio"
         ahead = f"{self.ahead:.1f} x" if comparable else ""
         verdict = {True: "pass", False: "FAIL", None: ""}[self.met]
+        verdict += " (disturbed)" if self.disturbed else ""
         return self.metric.title, ours, theirs, ahead, _goal_text(self.metric), verdict
 
 
@@ -62,7 +64,12 @@ def _goal_text(metric: Metric) -> str:
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     return [
-        Row(metric, outcome.median("warren", metric.name), outcome.median("rabbitmq", metric.name))
+        Row(
+            metric,
+            outcome.median("warren", metric.name),
+            outcome.median("rabbitmq", metric.name),
+            outcome.disturbed,
+        )
         for outcome in outcomes
         for metric in outcome.scenario.metrics
     ]
@@ -145,4 +152,5 @@ def _row_values(row: Row) -> dict[str, Any]:
         "ahead": row.ahead,
         "goal": _goal_text(row.metric),
         "met": row.met,
+        "disturbed": row.disturbed,
     }

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
+from bench.disturbance import TOO_MUCH, Disturbance, settle
 from bench.load.process import LoadFailed
 from bench.model import Context, Launcher, Numbers, Running, Scenario, StartFailed
 
@@ -25,6 +26,12 @@ class Outcome:
     def median(self, broker: str, name: str) -> float | None:
         values = [numbers[name] for numbers in self.rounds.get(broker, []) if name in numbers]
         return median(values) if values else None
+
+    @property
+    def disturbed(self) -> bool:
+        """A round of either broker was: then the comparison is not to be trusted."""
+        every = [numbers for rounds in self.rounds.values() for numbers in rounds]
+        return any(numbers.get("others", 0.0) > TOO_MUCH for numbers in every)
 
 
 class Runner:
@@ -69,16 +76,30 @@ class Runner:
         self, scenario: Scenario, launcher: Launcher, shared: dict[str, Running]
     ) -> Numbers:
         with ExitStack() as once:
-            broker = shared.get(launcher.name) or self._start(launcher, once)
+            watch = Disturbance()  # a fresh broker's start is watched too: it may be the question
+            broker = shared.get(launcher.name)
+            if broker is None:
+                broker = self._start(launcher, once)
+            elif broker.pid is not None:
+                watch = Disturbance(broker.pid)
             numbers = scenario.measure(Context(broker, self._quick))
-        if numbers.get("busy", 0.0) > LOAD_LIMITS:
-            self._say(f"the load, not {launcher.name}, was the limit: {numbers['busy']:.0%} busy")
+            if broker.pid is not None:
+                numbers["others"] = watch.share(broker.pid)
+        self._doubt(launcher.name, numbers)
         return numbers
+
+    def _doubt(self, name: str, numbers: Numbers) -> None:
+        if numbers.get("busy", 0.0) > LOAD_LIMITS:
+            self._say(f"the load, not {name}, was the limit: {numbers['busy']:.0%} busy")
+        if numbers.get("others", 0.0) > TOO_MUCH:
+            self._say(f"{name} disturbed: others used {numbers['others']:.0%} of the machine")
 
     def _start(self, launcher: Launcher, stack: ExitStack) -> Running:
         broker = launcher.start()
         stack.callback(broker.stop)
         self.versions[launcher.name] = broker.version
+        if broker.pid is not None:
+            settle(broker.pid)
         return broker
 
     def _prepared(self, scenario: Scenario, launcher: Launcher, stack: ExitStack) -> Running:

@@ -7,7 +7,8 @@
       ListenError                     the port is taken, or not ours to take
       ProtocolError                   the peer's bytes are not AMQP
       Refusal                         an AMQP reply code, and what it closes
-        NotFound 404  AccessRefused 403  ResourceLocked 405  PreconditionFailed 406
+        AccessRefused 403  NotFound 404  NothingDeclared 404  ResourceLocked 405
+        SingleActiveOnly 405  PreconditionFailed 406
         ConnectionForced 320  FrameError 501  SyntaxRefused 502  CommandInvalid 503
         ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530
         NotImplementedByBroker 540  InternalError 541
@@ -118,6 +119,20 @@ class ResourceLocked(Refusal):
         self.queue, self.vhost = queue, vhost
 
 
+class SingleActiveOnly(Refusal):
+    """basic.get on a quorum queue with a single active consumer."""
+
+    code, word, scope = 405, "RESOURCE_LOCKED", "channel"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"cannot obtain access to locked {where}. basic.get operations are not supported by "
+            "quorum queues with single active consumer"
+        )
+        self.args = (where,)
+        self.where = where
+
+
 class PreconditionFailed(Refusal):
     code, word, scope = 406, "PRECONDITION_FAILED", "channel"
 
@@ -155,4 +170,10 @@ class NotImplementedByBroker(Refusal):
 
 
 class InternalError(Refusal):
+    """Something RabbitMQ dies of: the peer is told the code, and nothing else."""
+
     code, word = 541, "INTERNAL_ERROR"
+
+    @property
+    def reply_text(self) -> str:
+        return self.word

@@ -42,6 +42,7 @@ def read_frames(session: ServerSession, data: bytes) -> int:
     frame, content_head, ack_arguments = FRAME.unpack_from, _CONTENT.unpack_from, _ACK_ARGUMENTS
     ready = session.ready
     limit = session.frame_limit
+    wary = session.wary
     end = len(data)
     at = 0
     number = 0
@@ -61,7 +62,7 @@ def read_frames(session: ServerSession, data: bytes) -> int:
                     return end
                 if kind == 1 and (channel := ready.get(number)) is not None:
                     method = data[at + 7 : at + 11]
-                    if method == PUBLISH_IDS:
+                    if method == PUBLISH_IDS and not wary:
                         head = stop + 1
                         if end - head > _SMALLEST_CONTENT:
                             kind2, number2, size2, class_id, weight, body_size, flags = (
@@ -102,6 +103,8 @@ def read_frames(session: ServerSession, data: bytes) -> int:
                 session.frame(kind, number, payload)
                 if session.finished:
                     return end
+                if session.held:
+                    return at
                 limit = session.frame_limit
             return at
         except Refusal as refusal:

@@ -13,7 +13,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_type_hints
 
-from warren.amqp.tables import Table, TableError, decode_table, encode_table, raw, text
+from warren.amqp.tables import Table, TableError, decode_table, encode_table, raw
 
 Octet = Annotated[int, "octet"]
 Short = Annotated[int, "short"]
@@ -37,6 +37,14 @@ _IDS = Struct(">HH")
 
 class MethodError(ValueError):
     """Arguments that do not fit the method."""
+
+
+class NotUtf8(MethodError):
+    """A short string in a method that is not UTF-8."""
+
+
+class BadTable(MethodError):
+    """A field table of the right length that can't be read."""
 
 
 class Method:
@@ -138,9 +146,11 @@ def decode_method(payload: bytes) -> Method:
                 continue
             bit = 8
             values[name], at = _decode_field(domain, payload, at)
-    except (StructError, IndexError, TableError) as error:
+    except (StructError, IndexError) as error:
         raise MethodError(f"cannot decode {cls.name}") from error
-    if at > len(payload):
+    except TableError as error:
+        raise BadTable(f"cannot decode {cls.name}") from error
+    if at != len(payload):
         raise MethodError(f"cannot decode {cls.name}")
     return cls(**values)
 
@@ -153,7 +163,10 @@ def _decode_field(domain: str, data: bytes, at: int) -> tuple[Any, int]:
         stop = at + 1 + data[at]
         if stop > len(data):
             raise MethodError("a short string reaches beyond its frame")
-        return text(data[at + 1 : stop]), stop
+        try:
+            return data[at + 1 : stop].decode(), stop
+        except UnicodeDecodeError:
+            raise NotUtf8("Malformed UTF-8 in shortstr") from None
     start = at + 4
     stop = start + _LONG.unpack_from(data, at)[0]
     if stop > len(data):

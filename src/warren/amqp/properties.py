@@ -34,7 +34,8 @@ FIELDS: tuple[tuple[str, int, str], ...] = (
 )
 FLAGS = {name: flag for name, flag, _ in FIELDS}
 DOMAINS = {name: domain for name, _, domain in FIELDS}
-_KNOWN = sum(FLAGS.values())
+#: Bit 1 means nothing; bit 0 would announce more flags, which nobody sends or reads.
+_READABLE = sum(FLAGS.values()) | 2
 _SIZES = {"octet": 1, "timestamp": 8}
 
 _SHORT, _LONG, _LONGLONG = Struct(">H"), Struct(">I"), Struct(">Q")
@@ -70,7 +71,7 @@ def split_properties(data: bytes) -> dict[str, bytes]:
     try:
         flags = _SHORT.unpack_from(data)[0]
         at = 2
-        if flags & ~_KNOWN:
+        if flags & ~_READABLE:
             raise PropertiesError(f"unknown property flags {flags:#06x}")
         for name, flag, domain in FIELDS:
             if flags & flag:

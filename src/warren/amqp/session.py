@@ -38,7 +38,8 @@ from warren.amqp.frames import (
     encode_frame,
 )
 from warren.amqp.hot import read_frames
-from warren.amqp.tables import Table, text
+from warren.amqp.tables import Table, raw, text
+from warren.amqp.terms import erlang_text
 from warren.errors import (
     AccessRefused,
     ChannelError,
@@ -46,7 +47,6 @@ from warren.errors import (
     FrameError,
     InternalError,
     NotAllowed,
-    NotImplementedByBroker,
     Refusal,
     UnexpectedFrame,
 )
@@ -104,14 +104,14 @@ class ConnectionHandler(Protocol):
 class Assembly:
     """A publish whose content has not fully arrived."""
 
-    __slots__ = ("arguments", "body_size", "flags", "handler", "header", "left", "pieces")
+    __slots__ = ("arguments", "body_size", "handler", "header", "ids", "left", "pieces")
 
-    def __init__(self, handler: ChannelHandler, arguments: bytes) -> None:
+    def __init__(self, handler: ChannelHandler, arguments: bytes, ids: tuple[int, int]) -> None:
         self.handler = handler
         self.arguments = arguments
+        self.ids = ids
         self.header: bytes | None = None
         self.body_size = 0
-        self.flags = 0
         self.left = 0
         self.pieces: list[bytes] = []
 
@@ -143,6 +143,9 @@ class ServerSession:
         self.mechanism = ""
         self.heard = False  # something came since the last beat
         self.silent_close = False  # a client we don't trust is made to wait for its end
+        self.reset = False  # the connection is to be cut at once, without a word
+        self.wary = False  # look at every frame: the next publish may have to wait
+        self.held = False  # read nothing for now
         self._tail = b""
         self._misses = 0
 
@@ -157,9 +160,15 @@ class ServerSession:
             data = self._protocol_header(data)
         if self.state == "header" or self.finished:
             return
-        used = read_frames(self, data)
+        used = read_frames(self, data) if not self.held else 0
         if used < len(data):
             self._tail = data[used:]
+
+    def go_on(self) -> None:
+        """Read what came while the session was held."""
+        self.held = False
+        if self._tail:
+            self.receive(b"")
 
     def data_to_send(self) -> bytes:
         """Take what is to be written."""
@@ -207,8 +216,10 @@ class ServerSession:
                 self._unexpected_frame(kind, number, payload)
             return
         if not self._readable(kind, payload):
-            snippet = _snippet(payload)
-            self._refuse(number, FrameError(f"type {kind}, {snippet}: unknown_frame"))
+            if self.state == "running":
+                self._refuse(0, FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame"))
+            else:
+                self._say_nothing()
         elif number == 0:
             if kind != METHOD:
                 self._unexpected_frame(kind, number, payload)
@@ -216,8 +227,6 @@ class ServerSession:
             self._channel0(payload)
         elif self.state != "running":
             self._unexpected_frame(kind, number, payload)
-        elif number in self.draining:
-            self._draining_frame(kind, number, payload)
         else:
             self._channel_frame(kind, number, payload)
 
@@ -230,35 +239,36 @@ class ServerSession:
         return kind == BODY
 
     def _unexpected_frame(self, kind: int, number: int, payload: bytes) -> None:
-        self._refuse(number, UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
+        self._refuse(0, UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
 
     def _channel_frame(self, kind: int, number: int, payload: bytes) -> None:
         assembly = self.assembling.get(number)
         if assembly is not None:
             self._content_frame(assembly, kind, number, payload)
             return
+        known = number in self.ready or number in self.draining
+        if not known and not self._may_open():
+            return
         if kind != METHOD:
-            if number not in self.ready and not self._may_open():
-                return
             self._refuse(
                 0, UnexpectedFrame("expected method frame, got non method frame instead")
             )
             return
-        try:
-            method = self._decode(payload)
-        except Refusal as refusal:
-            self._refuse(number, refusal, _ids(payload) if refusal.code == 501 else (0, 0))
+        method = self._decode(payload)
+        if method is None:
             return
         ids = (method.class_id, method.method_id)
         if number in self.ready:
             self._channel_method(number, method, payload, ids)
-        elif self._may_open():
+        elif number in self.draining:
+            self._draining_method(number, method, payload)
+        else:
             if isinstance(method, m.ChannelOpen):
                 self.ready[number] = self.handler.channel(number)
                 self.send(number, m.ChannelOpenOk())
             elif method.has_content:
                 # RabbitMQ reads the content before its channel finds out that it is not open.
-                self.assembling[number] = Assembly(_NotOpen(), payload[4:])
+                self.assembling[number] = Assembly(_NotOpen(), payload[4:], ids)
             else:
                 self._refuse(0, ChannelError("expected 'channel.open'"), ids)
 
@@ -275,14 +285,22 @@ class ServerSession:
             return False
         return True
 
-    def _decode(self, payload: bytes) -> m.Method:
+    def _decode(self, payload: bytes) -> m.Method | None:
+        """The method, or None after the connection was ended because there is none."""
         try:
             return m.decode_method(payload)
-        except KeyError:
-            class_id, method_id = _ids(payload)
-            raise InternalError(f"unknown method {class_id}.{method_id}") from None
-        except ValueError:
-            raise FrameError(f"cannot decode {_erlang_binary(payload[4:])}") from None
+        except (KeyError, m.BadTable):
+            # RabbitMQ's reader dies of these; its client sees a reset.
+            self._end_channels()
+            self.reset = True
+            self.state = "closed"
+            self.handler.close()
+        except m.NotUtf8 as error:
+            self._refuse(0, FrameError(str(error)))
+        except m.MethodError:
+            numbers = ",".join(map(str, payload[4:]))
+            self._refuse(0, FrameError(f"cannot decode <<{numbers}>>"), _ids(payload))
+        return None
 
     def _channel_method(
         self, number: int, method: m.Method, payload: bytes, ids: tuple[int, int]
@@ -290,7 +308,7 @@ class ServerSession:
         channel = self.ready[number]
         if method.has_content:
             del self.ready[number]
-            self.assembling[number] = Assembly(channel, payload[4:])
+            self.assembling[number] = Assembly(channel, payload[4:], ids)
         elif isinstance(method, m.ChannelOpen):
             self._refuse(0, ChannelError("second 'channel.open' seen"), ids)
         elif isinstance(method, m.ChannelClose):
@@ -306,7 +324,7 @@ class ServerSession:
     def _content_frame(
         self, assembly: Assembly, kind: int, number: int, payload: bytes
     ) -> None:
-        ids = (60, 40)
+        ids = assembly.ids
         if assembly.header is None:
             if kind != HEADER or HEADER_START.unpack_from(payload)[1] != 0:
                 problem = "got non content header frame instead"
@@ -315,11 +333,11 @@ class ServerSession:
             else:
                 self._content_header(assembly, number, payload)
                 return
-            text = f"expected content header for class 60, {problem}"
-            self._refuse(0, UnexpectedFrame(text), ids)
+            problem = f"expected content header for class 60, {problem}"
+            self._refuse(0, UnexpectedFrame(problem), ids)
         elif kind != BODY:
-            text = "expected content body, got non content body frame instead"
-            self._refuse(0, UnexpectedFrame(text), ids)
+            problem = "expected content body, got non content body frame instead"
+            self._refuse(0, UnexpectedFrame(problem), ids)
         else:
             assembly.left -= len(payload)
             # More than was announced, or more than is allowed, is read and not kept.
@@ -339,10 +357,14 @@ class ServerSession:
     def _content_done(self, assembly: Assembly, number: int) -> None:
         handler, size = assembly.handler, assembly.body_size
         del self.assembling[number]
+        if isinstance(handler, _Draining):
+            self.draining.add(number)
+            return
         if not isinstance(handler, _NotOpen):
             self.ready[number] = handler
-        ids = (60, 40)
         try:
+            if assembly.ids != (60, 40):
+                handler.method(m.decode_method(bytes((0, 60, 0, assembly.ids[1])) + assembly.arguments))
             if size > self.max_message_bytes:
                 handler.too_large(size)  # type: ignore[attr-defined]
             header = assembly.header or b""
@@ -350,22 +372,22 @@ class ServerSession:
             flags = int.from_bytes(header[12:14], "big")
             handler.publish(assembly.arguments, content, len(header) + 8, size, flags)
         except Refusal as refusal:
-            self._refuse(number, refusal, ids)
+            self._refuse(number, refusal, assembly.ids)
 
     # -- channel 0 -------------------------------------------------------------------------------
     def _channel0(self, payload: bytes) -> None:
         try:
-            method = self._decode(payload)
-        except Refusal as refusal:
-            self._refuse(0, refusal, _ids(payload) if refusal.code == 501 else (0, 0))
+            method = m.decode_method(payload)
+        except KeyError:
+            self._decode(payload)
+            return
+        except m.MethodError as error:
+            self._refuse(0, InternalError(str(error)))
             return
         try:
             self._connection_method(method)
         except Refusal as refusal:
-            ids = (method.class_id, method.method_id)
-            if isinstance(method, m.ConnectionTuneOk):
-                ids = (10, 30)
-            self._refuse(0, refusal, ids)
+            self._refuse(0, refusal, (method.class_id, method.method_id))
 
     def _connection_method(self, method: m.Method) -> None:
         state = self.state
@@ -396,7 +418,7 @@ class ServerSession:
         elif isinstance(method, m.ConnectionCloseOk) and state == "closing":
             self.state = "closed"
         else:
-            raise CommandInvalid(f"unexpected method in connection state {state}")
+            raise ChannelError(f"unexpected method in connection state {state}")
 
     def _authenticate(self, response: bytes) -> None:
         try:
@@ -451,17 +473,21 @@ class ServerSession:
         if refusal.scope == "channel" and number:
             self._close_channel(number, refusal, ids)
             return
-        untrusted = self.state in ("starting", "securing")
-        if untrusted or (self.state == "tuning" and not isinstance(refusal, NotAllowed)):
-            # RabbitMQ says nothing to a peer that has not logged in, and lets it wait.
-            self.silent_close = True
-            self.state = "closed"
+        if self.state in ("starting", "securing", "tuning") or (
+            self.state == "opening" and not isinstance(refusal, NotAllowed)
+        ):
+            self._say_nothing()
             return
         self._end_channels()
-        code = refusal.code
-        self.send(0, m.ConnectionClose(code, refusal.reply_text[:255], *ids))
-        self.state = "closing"
         self.handler.close()
+        ids = (0, 0) if isinstance(refusal, InternalError) else ids
+        self.send(0, m.ConnectionClose(refusal.code, _cut(refusal.reply_text), *ids))
+        self.state = "closing"
+
+    def _say_nothing(self) -> None:
+        """RabbitMQ has no words for a peer that has not opened its connection; it must wait."""
+        self.silent_close = True
+        self.state = "closed"
 
     def _close_channel(self, number: int, refusal: Refusal, ids: tuple[int, int]) -> None:
         channel = self.ready.pop(number, None)
@@ -470,7 +496,7 @@ class ServerSession:
         if handler is not None:
             handler.close()
         self.draining.add(number)
-        self.send(number, m.ChannelClose(refusal.code, refusal.reply_text[:255], *ids))
+        self.send(number, m.ChannelClose(refusal.code, _cut(refusal.reply_text), *ids))
 
     def _end_channels(self) -> None:
         for channel in [*self.ready.values(), *(a.handler for a in self.assembling.values())]:
@@ -479,14 +505,17 @@ class ServerSession:
         self.assembling.clear()
         self.draining.clear()
 
-    def _draining_frame(self, kind: int, number: int, payload: bytes) -> None:
-        if kind != METHOD:
-            return
-        ids = _ids(payload)
-        if ids == (20, 41):
+    def _draining_method(self, number: int, method: m.Method, payload: bytes) -> None:
+        if method.has_content:
             self.draining.discard(number)
-        elif ids == (20, 40):
+            ids = (method.class_id, method.method_id)
+            self.assembling[number] = Assembly(_Draining(), payload[4:], ids)
+        elif isinstance(method, m.ChannelCloseOk):
+            self.draining.discard(number)
+        elif isinstance(method, m.ChannelClose):
             self.send(number, m.ChannelCloseOk())
+        elif isinstance(method, m.ChannelOpen):
+            self._refuse(0, ChannelError("second 'channel.open' seen"), (20, 10))
 
     def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
         if number or kind != METHOD or len(payload) < 4:
@@ -525,15 +554,32 @@ class ServerSession:
 
     def bad_frame_end(self, kind: int, number: int, payload: bytes, octet: int) -> None:
         """A frame without its end octet: the stream is out of step."""
-        self._fatal(
-            FrameError(f"type {kind}, {_snippet(payload)}: {{invalid_frame_end_marker,{octet}}}")
-        )
+        place = f"type {kind}, {_snippet(payload)}: "
+        # Erlang breaks the line of a term that would reach beyond its 80th column.
+        wide = len(place) + len(f"{{invalid_frame_end_marker,{octet}}}") > 80
+        gap = "\n" + " " * (len(place) - 1) if wide else ""
+        self._fatal(FrameError(f"{place}{{invalid_frame_end_marker,{gap}{octet}}}"))
 
     def _fatal(self, refusal: Refusal) -> None:
-        if self.state != "closing":
+        if self.state not in ("closing", "closed"):
             self._refuse(0, refusal)
-        self.silent_close = True
-        self.state = "closed"
+        self._say_nothing()
+
+    def fail(self) -> None:
+        """The broker itself has failed over what this peer sent."""
+        self._fatal(InternalError("unexpected error"))
+
+
+class _Draining:
+    """Stands in for a channel that we have closed: reads content, and throws it away."""
+
+    def method(self, method: m.Method) -> None: ...
+
+    def publish(self, *_: Any) -> None: ...
+
+    def ack(self, tag: int, multiple: int) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class _NotOpen:
@@ -575,14 +621,10 @@ def _ids(payload: bytes) -> tuple[int, int]:
 
 def _snippet(payload: bytes) -> str:
     word = "all" if len(payload) <= 16 else "first 16"
-    return f"{word} octets = {_erlang_binary(payload[:16])}"
+    return f"{word} octets = {erlang_text(payload[:16])}"
 
 
-def _erlang_binary(octets: bytes) -> str:
-    """How Erlang prints a binary: as text where it is printable."""
-    if octets and all(32 <= octet < 127 or octet in b"\n\r\t\v\b\f\x1b" for octet in octets):
-        return f'<<"{text(octets)}">>'
-    return f"<<{','.join(map(str, octets))}>>"
-
-
-__all__ = ["ChannelHandler", "ConnectionHandler", "NotImplementedByBroker", "ServerSession"]
+def _cut(reply_text: str) -> str:
+    """A reply text has 255 octets at most; RabbitMQ ends a longer one with dots."""
+    octets = raw(reply_text)
+    return reply_text if len(octets) <= 255 else text(octets[:252] + b"...")

@@ -7,7 +7,7 @@ must travel on unchanged but for one entry, ``split_table`` and ``join_table`` k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from struct import Struct
 from struct import error as StructError
@@ -37,9 +37,6 @@ KINDS = {
 INTEGER_KINDS = frozenset(
     ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
 )
-#: Tables inside tables, deeper than any program nests them: a guard for the stack.
-MAX_DEPTH = 64
-
 
 class TableError(ValueError):
     """Bytes that are not a field table."""
@@ -66,18 +63,32 @@ class Table(dict[str, Any]):
         return Table, (dict(self), self.kinds)
 
 
+class Array(list[Any]):
+    """A decoded array; ``kinds`` gives the wire type's name of each value."""
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, values: Iterable[Any] = (), kinds: list[str] | None = None) -> None:
+        super().__init__(values)
+        self.kinds: list[str] = kinds if kinds is not None else [kind_of(item) for item in self]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Array, (list(self), self.kinds)
+
+
 _LONG = Struct(">I")
-_FIXED: dict[int, Struct] = {
-    ord("b"): Struct(">b"),
-    ord("B"): Struct(">B"),
-    ord("s"): Struct(">h"),
-    ord("u"): Struct(">H"),
-    ord("I"): Struct(">i"),
-    ord("i"): Struct(">I"),
-    ord("l"): Struct(">q"),
-    ord("L"): Struct(">q"),
-    ord("f"): Struct(">f"),
-    ord("d"): Struct(">d"),
+_INFINITE = (float("inf"), float("-inf"))
+_FIXED: dict[str, Struct] = {
+    "b": Struct(">b"),
+    "B": Struct(">B"),
+    "s": Struct(">h"),
+    "u": Struct(">H"),
+    "I": Struct(">i"),
+    "i": Struct(">I"),
+    "l": Struct(">q"),
+    "L": Struct(">q"),
+    "f": Struct(">f"),
+    "d": Struct(">d"),
 }
 _TIMESTAMP = Struct(">Q")
 _DECIMAL = Struct(">BI")
@@ -94,45 +105,53 @@ def raw(value: str) -> bytes:
 
 
 # -- decoding ------------------------------------------------------------------------------------
-def decode_table(data: bytes, at: int = 0, end: int | None = None, depth: int = 0) -> Table:
-    """The table whose entries (without the length in front) fill ``data[at:end]``."""
+def decode_table(data: bytes, at: int = 0, end: int | None = None) -> Table:
+    """The table whose entries (without the length in front) fill ``data[at:end]``.
+
+    A stack instead of recursion: tables may be nested thousands deep.
+    """
     end = len(data) if end is None else end
-    values: dict[str, Any] = {}
-    kinds: dict[str, str] = {}
+    table = Table({}, {})
+    into: Table | Array = table
+    outer: list[tuple[Table | Array, int]] = []
     try:
-        while at < end:
-            size = data[at]
-            at += 1
-            key = text(data[at : at + size])
-            at += size
-            kind = data[at]
-            value, at = _decode_value(kind, data, at + 1, end, depth)
-            # RabbitMQ looks a doubled key up as its first value.
-            if key not in values:
-                values[key] = value
-                kinds[key] = KINDS[chr(kind)]
+        while True:
+            while at == end:
+                if not outer:
+                    return table
+                into, end = outer.pop()
+            if isinstance(into, Table):
+                start = at + 1
+                at = start + data[at]
+                key = text(data[start:at])
+                char = chr(data[at])
+                value, at = _decode_value(char, data, at + 1)
+                # RabbitMQ looks a doubled key up as its first value.
+                if key not in into:
+                    into[key] = value
+                    into.kinds[key] = KINDS[char]
+            else:
+                char = chr(data[at])
+                value, at = _decode_value(char, data, at + 1)
+                into.append(value)
+                into.kinds.append(KINDS[char])
+            if char == "F" or char == "A":
+                outer.append((into, end))
+                into, end = value, at + _LONG.unpack_from(data, at - 4)[0]
+            if at > end or end > (outer[-1][1] if outer else end):
+                raise TableError("a field reaches beyond its table")
     except (IndexError, StructError, KeyError) as error:
         raise TableError("not a field table") from error
-    if at != end:
-        raise TableError("a field reaches beyond its table")
-    return Table(values, kinds)
 
 
-def _decode_array(data: bytes, at: int, end: int, depth: int) -> list[Any]:
-    values = []
-    while at < end:
-        value, at = _decode_value(data[at], data, at + 1, end, depth)
-        values.append(value)
-    if at != end:
-        raise TableError("a value reaches beyond its array")
-    return values
-
-
-def _decode_value(kind: int, data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
-    fixed = _FIXED.get(kind)
+def _decode_value(char: str, data: bytes, at: int) -> tuple[Any, int]:
+    """One value and where it ends; of a table or an array only its empty shell, and its start."""
+    fixed = _FIXED.get(char)
     if fixed is not None:
-        return fixed.unpack_from(data, at)[0], at + fixed.size
-    char = chr(kind)
+        number = fixed.unpack_from(data, at)[0]
+        if number != number or number in _INFINITE:
+            raise TableError("not a number that Erlang knows")
+        return number, at + fixed.size
     if char == "t":
         return data[at] != 0, at + 1
     if char == "V":
@@ -147,17 +166,13 @@ def _decode_value(kind: int, data: bytes, at: int, end: int, depth: int) -> tupl
     size = _LONG.unpack_from(data, at)[0]
     at += 4
     stop = at + size
-    if stop > end:
+    if stop > len(data):
         raise TableError("a field reaches beyond its table")
     if char == "S":
         return text(data[at:stop]), stop
     if char == "x":
         return data[at:stop], stop
-    if depth >= MAX_DEPTH:
-        raise TableError(f"more than {MAX_DEPTH} tables inside each other")
-    if char == "F":
-        return decode_table(data, at, stop, depth + 1), stop
-    return _decode_array(data, at, stop, depth + 1), stop
+    return (Table({}, {}) if char == "F" else Array([], [])), at
 
 
 # -- encoding ------------------------------------------------------------------------------------
@@ -208,7 +223,7 @@ def encode_value(value: Any, kind: str | None = None) -> bytes:
 
 
 def _fixed(char: str) -> Callable[[Any], bytes]:
-    octet, pack = char.encode(), _FIXED[ord(char)].pack
+    octet, pack = char.encode(), _FIXED[char].pack
     return lambda value: octet + pack(value)
 
 
@@ -224,6 +239,13 @@ def _encode_decimal(value: Decimal) -> bytes:
     return b"D" + _DECIMAL.pack(scale, int(value.scaleb(scale)))
 
 
+def _encode_items(values: Iterable[Any]) -> bytes:
+    items = values if isinstance(values, Array) else Array(values)
+    return b"".join(
+        encode_value(item, kind) for item, kind in zip(items, items.kinds, strict=True)
+    )
+
+
 _ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "bool": lambda value: b"t\x01" if value else b"t\x00",
     "byte": _fixed("b"),
@@ -237,7 +259,7 @@ _ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "double": _fixed("d"),
     "decimal": _encode_decimal,
     "longstr": lambda value: _sized("S", raw(value) if isinstance(value, str) else value),
-    "array": lambda value: _sized("A", b"".join(encode_value(item) for item in value)),
+    "array": lambda value: _sized("A", _encode_items(value)),
     "timestamp": lambda value: b"T" + _TIMESTAMP.pack(value),
     "table": lambda value: b"F" + encode_table(value),
     "void": lambda value: b"V",
@@ -255,8 +277,13 @@ def split_table(data: bytes) -> dict[str, bytes]:
             size = data[at]
             key = text(data[at + 1 : at + 1 + size])
             start = at + 1 + size
-            _, at = _decode_value(data[start], data, start + 1, end, 0)
-            entries.setdefault(key, data[start:at])
+            char = chr(data[start])
+            _, at = _decode_value(char, data, start + 1)
+            if char in "FA":
+                at += _LONG.unpack_from(data, at - 4)[0]
+            # RabbitMQ knows one eight-octet integer and writes it as "l".
+            value = data[start:at]
+            entries.setdefault(key, b"l" + value[1:] if char == "L" else value)
     except (IndexError, StructError) as error:
         raise TableError("not a field table") from error
     return entries

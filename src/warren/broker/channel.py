@@ -27,6 +27,7 @@ from warren.errors import (
     NothingDeclared,
     NotImplementedByBroker,
     PreconditionFailed,
+    SingleActiveOnly,
 )
 
 if TYPE_CHECKING:
@@ -124,11 +125,15 @@ class Channel:
         source, destination = _plain(method.source), _plain(method.destination)
         refuse_default_exchange(destination)
         refuse_default_exchange(source)
-        act = self.vhost.bind if isinstance(method, m.ExchangeBind) else self.vhost.unbind
-        self.vhost.exchange(source)
-        act(source, self.vhost.exchange(destination), method.routing_key, method.arguments)
+        vhost, binds = self.vhost, isinstance(method, m.ExchangeBind)
+        if binds:
+            vhost.exchange(source)
+            target = vhost.exchange(destination)
+            vhost.bind(source, target, method.routing_key, method.arguments)
+        elif source in vhost.exchanges and destination in vhost.exchanges:
+            target = vhost.exchanges[destination]
+            vhost.unbind(source, target, method.routing_key, method.arguments)
         if not method.nowait:
-            binds = isinstance(method, m.ExchangeBind)
             self.send(m.ExchangeBindOk() if binds else m.ExchangeUnbindOk())
 
     # -- queues ----------------------------------------------------------------------------------
@@ -151,15 +156,10 @@ class Channel:
             )
         self.last_queue = queue.name
         if not method.nowait:
-            self.send(m.QueueDeclareOk(queue.name, queue.message_count, len(queue.rota)))
+            self.send(m.QueueDeclareOk(queue.name, queue.message_count, queue.consumer_count))
 
     def _declare_reply_queue(self, name: str, method: m.QueueDeclare) -> None:
-        exists = (
-            self.reply_consumer is not None
-            if name == REPLY_TO
-            else self.vhost.reply_consumer(name) is not None
-        )
-        if not exists:
+        if name != REPLY_TO and self.vhost.reply_consumer(name) is None:
             raise NotFound("queue", name, self.vhost.name)
         self.last_queue = name
         if not method.nowait:
@@ -174,19 +174,18 @@ class Channel:
             key = self.last_queue
         source = _plain(method.exchange)
         refuse_default_exchange(source)
-        exchange = self.vhost.exchanges.get(source)
-        if exchange is None and queue_name in self.vhost.queues:
-            raise NotFound("exchange", source, self.vhost.name)
-        if exchange is None:
-            raise NotFound("exchange", source, self.vhost.name)
-        queue = self.vhost.queue(queue_name, self.connection)
+        vhost = self.vhost
         if isinstance(method, m.QueueBind):
-            self.vhost.bind(source, queue, key, method.arguments)
+            vhost.exchange(source)
+            vhost.bind(source, vhost.queue(queue_name, self.connection), key, method.arguments)
             if not method.nowait:
                 self.send(m.QueueBindOk())
-        else:
-            self.vhost.unbind(source, queue, key, method.arguments)
-            self.send(m.QueueUnbindOk())
+            return
+        queue = vhost.queues.get(queue_name)
+        if queue is not None and vhost.is_bound(source, queue, key, method.arguments):
+            vhost.queue(queue_name, self.connection)
+            vhost.unbind(source, queue, key, method.arguments)
+        self.send(m.QueueUnbindOk())
 
     def _queue_purge(self, method: m.QueuePurge) -> None:
         queue = self._queue(method.queue)
@@ -205,17 +204,7 @@ class Channel:
             raise NothingDeclared
         if (name or self.last_queue) in self.vhost.queues:
             queue = self._queue(name)
-            if isinstance(queue, StreamQueue) or queue.kind == "quorum":
-                for word, asked in (("if-unused", method.if_unused), ("if-empty", method.if_empty)):
-                    if asked:
-                        raise NotImplementedByBroker(
-                            f"cannot delete {queue.where}. queue.delete operations with {word} "
-                            f"flag set are not supported by {queue.kind} queues"
-                        )
-            if method.if_unused and len(queue.rota):
-                raise PreconditionFailed(f"{queue.where} in use")
-            if method.if_empty and queue.message_count:
-                raise PreconditionFailed(f"{queue.where} not empty")
+            _check_delete(queue, method)
             count = self.vhost.delete_queue(queue)
         if not method.nowait:
             self.send(m.QueueDeleteOk(count))
@@ -309,8 +298,8 @@ class Channel:
         queue = self._queue(method.queue)
         if isinstance(queue, StreamQueue):
             raise NotImplementedByBroker(f"basic.get not supported by stream queues {queue.where}")
-        if queue.settings.single_active_consumer and queue.kind == "quorum" and len(queue.rota):
-            raise PreconditionFailed(f"{queue.where} in exclusive use")
+        if queue.settings.single_active_consumer and queue.kind == "quorum":
+            raise SingleActiveOnly(queue.where)
         queue.touch()
         entry = queue.take()
         if entry is None:
@@ -329,9 +318,7 @@ class Channel:
             )
         )
         content = message.content_for(self.number, session.frame_max)
-        if entry[3]:
-            content = queue.returned_content(entry, content, self.number, session.frame_max)
-        session.out.append(content)
+        session.out.append(queue.counted_content(entry, content, self.number, session.frame_max))
         if method.no_ack:
             self.core.release(message)
         else:
@@ -372,6 +359,9 @@ class Channel:
 
     def _settle_many(self, how: str, tag: int, multiple: bool) -> None:
         taken = self._take_unacked(tag, multiple)
+        if how != "ack":
+            for _, (queue, _, _) in taken:
+                queue.check_refusable()
         if self.publisher.transaction is not None:
             self._settled_in_transaction += [(how, tag, delivery) for tag, delivery in taken]
             return
@@ -384,13 +374,13 @@ class Channel:
                 taken = list(unacked.items())
                 unacked.clear()
                 return taken
+            if tag not in unacked:
+                raise PreconditionFailed(f"unknown delivery tag {tag}")
             taken = []
             for known in unacked:
                 if known > tag:
                     break
                 taken.append((known, unacked[known]))
-            if not taken:
-                raise PreconditionFailed(f"unknown delivery tag {tag}")
             for known, _ in taken:
                 del unacked[known]
             return taken
@@ -404,7 +394,7 @@ class Channel:
             if how == "ack":
                 queue.settle(entry)
             elif how == "requeue":
-                queue.give_back(entry)
+                queue.requeue(entry)
             else:
                 queue.reject(entry)
             if consumer is not None:
@@ -471,6 +461,22 @@ class Channel:
 
     def _access_request(self, method: m.AccessRequest) -> None:
         self.send(m.AccessRequestOk(1))
+
+
+def _check_delete(queue: AnyQueue, method: m.QueueDelete) -> None:
+    """Refuse a conditional deletion whose condition does not hold; streams know none."""
+    if queue.kind == "quorum":
+        for word, asked in (("if-unused", method.if_unused), ("if-empty", method.if_empty)):
+            if asked:
+                raise NotImplementedByBroker(
+                    f"cannot delete {queue.where}. queue.delete operations with {word} "
+                    "flag set are not supported by quorum queues"
+                )
+    elif queue.kind == "classic":
+        if method.if_empty and queue.message_count:
+            raise PreconditionFailed(f"{queue.where} not empty")
+        if method.if_unused and len(queue.rota):
+            raise PreconditionFailed(f"{queue.where} in use")
 
 
 def _plain(name: str) -> str:

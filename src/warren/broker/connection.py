@@ -46,7 +46,6 @@ class BrokerConnection:
         #: Octets of deliveries that may still be put into ``session.out``; the shell refills it.
         self.budget = BUDGET
         self.starved: dict[Consumer, None] = {}
-        self.publishing = False
         self.blocked = False
         #: Set by tests that delay or drop confirms; returns True to keep them back.
         self.confirm_fault: Callable[[Any], bool] | None = None
@@ -69,6 +68,7 @@ class BrokerConnection:
 
     def opened(self) -> None:
         self.core.connections[self] = None
+        self.session.wary = bool(self.core.alarm)
         self.core.opened(self)
 
     def update_secret(self, secret: bytes) -> None:
@@ -78,8 +78,8 @@ class BrokerConnection:
         return Channel(self, number)
 
     def published(self) -> None:
-        if not self.publishing:
-            self.begins_to_publish()
+        if self.core.alarm and not self.blocked:
+            self._block()
 
     def close(self) -> None:
         """Exclusive queues go with their connection."""
@@ -106,26 +106,23 @@ class BrokerConnection:
                 else:
                     self.core.pending[consumer.queue] = None
 
-    def begins_to_publish(self) -> None:
-        """From its first publish on, a connection is blocked while an alarm is raised."""
-        self.publishing = True
-        if self.core.alarm:
-            self.block()
-
-    def block(self) -> None:
-        if self.publishing and not self.blocked:
-            self.blocked = True
-            if self.session.announced("connection.blocked"):
-                self.session.send(0, m.ConnectionBlocked(self.core.alarm))
-                self.wants_write()
-            if self.shell is not None:
-                self.shell.pause_reading()
+    def _block(self) -> None:
+        """It publishes while an alarm is raised: read nothing more until that is over."""
+        self.blocked = True
+        self.session.held = True
+        if self.session.announced("connection.blocked"):
+            self.session.send(0, m.ConnectionBlocked(self.core.alarm))
+            self.wants_write()
+        self.shell.reading_changed()
 
     def unblock(self) -> None:
-        if self.blocked:
-            self.blocked = False
-            if self.session.announced("connection.blocked"):
-                self.session.send(0, m.ConnectionUnblocked())
-                self.wants_write()
-            if self.shell is not None:
-                self.shell.resume_reading()
+        """The alarm is over."""
+        self.session.wary = False
+        if not self.blocked:
+            return
+        self.blocked = False
+        if self.session.announced("connection.blocked"):
+            self.session.send(0, m.ConnectionUnblocked())
+        self.wants_write()
+        self.shell.reading_changed()
+        self.session.go_on()

@@ -73,10 +73,11 @@ class Consumer:
         if channel.connection.budget <= 0:
             channel.connection.starved[self] = None
             return 0
-        if self.no_ack:
-            return UNLIMITED
-        room = self.prefetch - self.outstanding if self.prefetch else UNLIMITED
-        if channel.global_prefetch:
+        room = UNLIMITED
+        if self.prefetch and not self.no_ack:
+            room = self.prefetch - self.outstanding
+        if channel.global_prefetch and self.queue.kind == "classic":
+            # A full window of the channel holds back consumers without acknowledgement too.
             room = min(room, channel.global_prefetch - channel.outstanding)
         return room
 
@@ -109,7 +110,7 @@ class Consumer:
             sent_bytes += message.body_size
             if entry[3]:
                 redelivered += 1
-                content = queue.returned_content(entry, content, number, frame_max)
+                content = queue.counted_content(entry, content, number, frame_max)
                 out += (prefix, pack(tag, 1), address.suffix, content)
             else:
                 out += (prefix, pack(tag, 0), address.suffix, content)

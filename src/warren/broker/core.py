@@ -176,12 +176,12 @@ class BrokerCore:
         log.warning("memory alarm raised: publishers are blocked (%d octets held)", self.held_bytes)
         self.alarm = reason
         for connection in self.connections:
-            connection.block()
+            connection.session.wary = True
 
     def _clear_alarm(self) -> None:
         log.warning("memory alarm cleared")
         self.alarm = ""
-        for connection in self.connections:
+        for connection in list(self.connections):
             connection.unblock()
 
 

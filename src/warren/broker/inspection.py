@@ -6,16 +6,19 @@ import re
 
 from warren.amqp.properties import PropertiesError, check_properties, decode_property
 from warren.amqp.properties import split_properties as split
+from warren.amqp.terms import erlang_string
 from warren.broker.message import PLAIN, Traits
-from warren.errors import PreconditionFailed, SyntaxRefused
+from warren.errors import InternalError, PreconditionFailed
 
-#: The longest time RabbitMQ waits for: 50 days or so, in milliseconds.
-MAX_EXPIRY_MS = 4_294_967_295
+#: The longest time RabbitMQ waits for: ten years, in milliseconds.
+MAX_EXPIRY_MS = 315_360_000_000
 REPLY_TO = "amq.rabbitmq.reply-to"
 _NO_PROPERTIES = b"\x00\x00"
 
 
-def inspect(properties: bytes, user: str, impersonator: bool = False) -> Traits:
+def inspect(
+    properties: bytes, user: str, *, impersonator: bool = False, may_reply: bool = True
+) -> Traits:
     """The traits of a property list; raises the refusal RabbitMQ would answer with."""
     if properties == _NO_PROPERTIES:
         return PLAIN
@@ -23,9 +26,12 @@ def inspect(properties: bytes, user: str, impersonator: bool = False) -> Traits:
         check_properties(properties)
         parts = split(properties)
     except PropertiesError as error:
-        raise SyntaxRefused(f"bad properties: {error}") from None
+        raise InternalError(str(error)) from None
     traits = Traits()
-    traits.persistent = parts.get("delivery_mode") == b"\x02"
+    if "reply_to" in parts:
+        traits.reply_to_us = decode_property("reply_to", parts["reply_to"]) == REPLY_TO
+        if traits.reply_to_us and not may_reply:
+            raise PreconditionFailed("fast reply consumer does not exist")
     if "priority" in parts:
         traits.priority = parts["priority"][0]
     if "user_id" in parts and not impersonator:
@@ -36,10 +42,13 @@ def inspect(properties: bytes, user: str, impersonator: bool = False) -> Traits:
             )
     if "expiration" in parts:
         traits.expiration_ms = parse_expiration(decode_property("expiration", parts["expiration"]))
-    if "reply_to" in parts:
-        traits.reply_to_us = decode_property("reply_to", parts["reply_to"]) == REPLY_TO
     if "headers" in parts and (b"\x02CC" in parts["headers"] or b"\x03BCC" in parts["headers"]):
         _read_copies(traits, parts["headers"])
+    if "delivery_mode" in parts:
+        mode = parts["delivery_mode"][0]
+        if mode not in (1, 2):
+            raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{mode}}}")
+        traits.persistent = mode == 2
     return traits
 
 
@@ -50,7 +59,7 @@ def parse_expiration(value: str) -> int:
         raise PreconditionFailed(f"invalid expiration '{value}': no_integer")
     rest = value[match.end() :]
     if rest:
-        raise PreconditionFailed(f"invalid expiration '{value}': {{leftover_string,\"{rest}\"}}")
+        raise PreconditionFailed(f"invalid expiration '{value}': {{leftover_string,{erlang_string(rest)}}}")
     number = int(match.group())
     problem = check_expiry(number)
     if problem:

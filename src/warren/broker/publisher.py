@@ -10,7 +10,7 @@ from warren.amqp.hot import encode_confirm
 from warren.amqp.properties import encode_property
 from warren.amqp.tables import join_table, split_table
 from warren.broker.inspection import inspect
-from warren.broker.message import Address, Message, Traits
+from warren.broker.message import PLAIN, Address, Message, Traits
 from warren.broker.reply import ReplyConsumer
 from warren.broker.vhost import NeedsMessage
 from warren.errors import (
@@ -74,7 +74,7 @@ class Publisher:
         self._settled = 0  # confirms were sent up to this one
         self._nacks: list[int] = []
         #: Publishes that wait for tx.commit; None when the channel is not transactional.
-        self.transaction: list[tuple[Route, Message]] | None = None
+        self.transaction: list[tuple[Route, Message, list[Any]]] | None = None
 
     def publish(
         self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
@@ -97,8 +97,6 @@ class Publisher:
         if self.confirming:
             self.sequence += 1
             self._core.confirming[self] = None
-        if not self._connection.publishing:
-            self._connection.begins_to_publish()
         targets = route.targets
         if (
             targets is None
@@ -122,11 +120,16 @@ class Publisher:
 
     def _no_properties(self, header_size: int) -> Traits:
         if header_size != 22:
-            return self._inspect(b"\x00\x00" + bytes(header_size - 22))
-        return _PLAIN
+            return self._inspect(bytes(header_size - 20))
+        return PLAIN
 
     def _inspect(self, properties: bytes) -> Traits:
-        traits = inspect(properties, self._connection.user_name, self._connection.impersonator)
+        traits = inspect(
+            properties,
+            self._connection.user_name,
+            impersonator=self._connection.impersonator,
+            may_reply=self._channel.reply_consumer is not None,
+        )
         if len(self._traits) >= _REMEMBER:
             self._traits.clear()
         self._traits[properties] = traits
@@ -162,21 +165,23 @@ class Publisher:
         traits = message.traits
         if traits.reply_to_us:
             message = self._with_reply_name(message)
-        if self.transaction is not None:
-            self.transaction.append((route, message))
-            return
-        self._deliver(route, message)
-
-    def _deliver(self, route: Route, message: Message) -> bool:
-        keys = (route.address.routing_key, *message.traits.copies)
+        # Where a message goes is decided now, also in a transaction; replies go at once.
+        keys = (route.address.routing_key, *traits.copies)
         targets = self._vhost.route(route.exchange, keys, message)
-        self._core.published += 1
-        if message.traits.strip_bcc:
+        if traits.strip_bcc:
             message = _without_bcc(message)
-        if not targets:
-            if route.mandatory:
-                self._return(message)
-            return True
+        if any(isinstance(target, ReplyConsumer) for target in targets):
+            self._vhost.deliver(message, [t for t in targets if isinstance(t, ReplyConsumer)])
+            targets = [t for t in targets if not isinstance(t, ReplyConsumer)]
+        if self.transaction is not None:
+            self.transaction.append((route, message, targets))
+        else:
+            self._deliver(route, message, targets)
+
+    def _deliver(self, route: Route, message: Message, targets: list[Any]) -> bool:
+        self._core.published += 1
+        if not targets and route.mandatory:
+            self._return(message)
         if self._vhost.deliver(message, targets):
             return True
         if self.confirming:
@@ -208,7 +213,6 @@ class Publisher:
 
     def send_confirms(self) -> None:
         """Settle everything published since the last time."""
-        out, number = self._connection.session.out, self._number
         first, last = self._settled + 1, self.sequence
         if first > last:
             return
@@ -217,15 +221,29 @@ class Publisher:
         self._settled = last
         self._connection.wants_write()
         if not self._nacks:
-            out.append(encode_confirm(number, last, multiple=last > first, ack=True))
+            self._send_confirm(last, multiple=last > first, ack=True)
             return
         nacks, self._nacks = self._nacks, []
-        if nacks[0] > first:
-            before = nacks[0] - 1
-            out.append(encode_confirm(number, before, multiple=before > first, ack=True))
         refused = set(nacks)
-        for tag in range(nacks[0], last + 1):
-            out.append(encode_confirm(number, tag, multiple=False, ack=tag not in refused))
+        acks = [tag for tag in range(first, last + 1) if tag not in refused]
+        self._coalesce(nacks, acks, ack=False)
+        if len(acks) == 1:
+            self._send_confirm(acks[0], multiple=False, ack=True)
+        else:
+            self._coalesce(acks, nacks, ack=True)
+
+    def _coalesce(self, tags: list[int], others: list[int], *, ack: bool) -> None:
+        """One confirm for all tags before the first of the others, one each for the rest."""
+        cutoff = min(others, default=self.sequence + 1)
+        together = [tag for tag in tags if tag < cutoff]
+        if together:
+            self._send_confirm(together[-1], multiple=True, ack=ack)
+        for tag in tags[len(together) :]:
+            self._send_confirm(tag, multiple=False, ack=ack)
+
+    def _send_confirm(self, tag: int, *, multiple: bool, ack: bool) -> None:
+        frame = encode_confirm(self._number, tag, multiple=multiple, ack=ack)
+        self._connection.session.out.append(frame)
 
     def forget_confirms(self) -> None:
         """Never confirm what was published up to now."""
@@ -238,8 +256,9 @@ class Publisher:
         assert self.transaction is not None
         waiting, self.transaction = self.transaction, []
         complete = True
-        for route, message in waiting:
-            complete = self._deliver(route, message) and complete
+        for route, message, targets in waiting:
+            alive = [queue for queue in targets if not queue.deleted]
+            complete = self._deliver(route, message, alive) and complete
         return complete
 
     def rollback(self) -> None:
@@ -253,5 +272,3 @@ def _without_bcc(message: Message) -> Message:
     parts["headers"] = join_table(entries)
     return message.rewritten(parts, message.address, message.traits)
 
-
-_PLAIN = inspect(b"\x00\x00", "")

@@ -24,14 +24,13 @@ class ReplyConsumer:
         self._tag = shortstr(tag)
 
     def publish(self, message: Message) -> bool:
-        """Send a reply; it is held by nobody afterwards."""
+        """Send a reply; it is held by nobody afterwards, and takes no delivery tag."""
         channel = self.channel
         session = channel.connection.session
         suffix = message.address.suffix
-        channel.last_tag += 1
         session.out += (
             deliver_prefix(channel.number, self._tag, suffix),
-            DELIVERY.pack(channel.last_tag, 0),
+            DELIVERY.pack(channel.last_tag + 1, 0),
             suffix,
             message.content_for(channel.number, session.frame_max),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from warren.amqp.tables import TableError, decode_table
 from warren.errors import AccessRefused, SyntaxRefused
 
-MECHANISMS = "AMQPLAIN PLAIN"
+MECHANISMS = "PLAIN AMQPLAIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Users:
 def _read_response(mechanism: str, response: bytes) -> tuple[str, bytes]:
     if mechanism == "PLAIN":
         parts = response.split(b"\0")
-        if len(parts) != 3:
+        if len(parts) != 3 or parts[0]:
             raise SyntaxRefused("response does not contain an authorization id, user and password")
         return parts[1].decode("utf-8", "surrogateescape"), parts[2]
     try:

@@ -243,6 +243,14 @@ class VirtualHost:
             self._sources[destination].discard(exchange)
         self._maybe_auto_delete(exchange)
 
+    def is_bound(
+        self, source: str, destination: AnyQueue, routing_key: str, arguments: Table
+    ) -> bool:
+        exchange = self.exchanges.get(source)
+        if exchange is None:
+            return False
+        return Binding(source, destination, "queue", routing_key, arguments).key in exchange.bindings
+
     def _unbind_destination(self, destination: Exchange | AnyQueue) -> None:
         for exchange in self._sources.pop(destination, ()):
             exchange.remove_destination(destination)
@@ -304,6 +312,8 @@ class VirtualHost:
 
     def deliver(self, message: Message, targets: Sequence[Any]) -> bool:
         """Hand a message to queues; False if one of them refuses it."""
+        if not targets:
+            return True
         accepted = True
         self.core.held_bytes += len(message.content)
         message.holders = 1  # ours, until every queue has been asked

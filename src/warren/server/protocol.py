@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from warren.broker.connection import BrokerConnection
@@ -10,6 +11,8 @@ from warren.broker.timers import Timer
 
 if TYPE_CHECKING:
     from warren.server.server import Server
+
+log = logging.getLogger(__name__)
 
 #: A peer must have opened its connection by then, as in RabbitMQ.
 HANDSHAKE_TIMEOUT_MS = 10_000
@@ -32,6 +35,8 @@ class AmqpProtocol(asyncio.Protocol):
         self._reading = True
         self._wrote = False
         self._closing = False
+        self._waits_for_close_ok = False
+        self._first_beat = True
         self._timer: Timer | None = None
 
     # -- from asyncio ----------------------------------------------------------------------------
@@ -50,7 +55,11 @@ class AmqpProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         connection = self.connection
-        connection.session.receive(data)
+        try:
+            connection.session.receive(data)
+        except Exception:
+            log.exception("%s: the broker failed over what the client sent", connection.name)
+            connection.session.fail()
         connection.core.outgoing[connection] = None
         self._server.after_event()
 
@@ -85,19 +94,20 @@ class AmqpProtocol(asyncio.Protocol):
             self._wrote = True
         if not self._paused_writing:
             self.connection.refill()
-        if session.state in ("closing", "closed") and not self._closing:
+        if session.reset:
+            self._transport.abort()
+        elif session.state in ("closing", "closed") and not self._closing:
             self._close()
 
-    def pause_reading(self) -> None:
-        self._watch_reading()
-
-    def resume_reading(self) -> None:
+    def reading_changed(self) -> None:
+        """The broker has blocked the client, or lets it go on."""
         self._watch_reading()
 
     def opened(self) -> None:
         """The handshake is done: from now on the heartbeat watches over the connection."""
         if self._timer is not None:
             self._timer.cancel()
+        self._first_beat = True
         self._beat_later()
 
     # -- inside ----------------------------------------------------------------------------------
@@ -120,7 +130,8 @@ class AmqpProtocol(asyncio.Protocol):
     def _beat(self) -> None:
         if not self._reading:
             self.connection.session.heard = True  # it is us who don't listen
-        if not self.connection.session.beat(self._wrote):
+        wrote, self._first_beat = self._wrote and not self._first_beat, False
+        if not self.connection.session.beat(wrote):
             self._transport.abort()
             return
         self._wrote = False
@@ -142,14 +153,19 @@ class AmqpProtocol(asyncio.Protocol):
                 self._timer = timers.after(SILENT_CLOSE_MS, self._end)
             else:
                 self._end()
-        elif not getattr(self, "_waiting_for_close_ok", False):
-            self._waiting_for_close_ok = True
+        elif not self._waits_for_close_ok:
+            self._waits_for_close_ok = True
             if not self._reading:
                 self._reading = True
                 self._transport.resume_reading()
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = timers.after(CLOSING_TIMEOUT_MS, self._transport.abort)
+            self._timer = timers.after(self._patience_ms(), self._transport.abort)
+
+    def _patience_ms(self) -> int:
+        """How long a peer may take to answer our close, as RabbitMQ reckons it."""
+        heartbeat_s = self.connection.session.heartbeat_s
+        return min(heartbeat_s * 1000 or CLOSING_TIMEOUT_MS, CLOSING_TIMEOUT_MS)
 
     def _end(self) -> None:
         self._transport.close()

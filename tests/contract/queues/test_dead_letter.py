@@ -262,16 +262,17 @@ def test_a_message_that_makes_room_into_its_own_queue_is_dropped(
 
 
 def test_a_message_that_expires_in_a_circle_is_dropped(
-    channel: Channel, queue_with: Queue, name: Callable[[str], str]
+    channel: Channel, queue: str, queue_with: Queue, name: Callable[[str], str]
 ) -> None:
     first, last = name("first"), name("last")
-    second = queue_with(to(last, **{"x-message-ttl": 30}))
-    channel.declare(first, arguments=to(second, **{"x-message-ttl": 30}))
-    channel.declare(last, arguments={**to(first), "x-max-length": 0})
+    second = queue_with(to(last, **{"x-message-ttl": 20}))
+    channel.declare(first, arguments=to(second, **{"x-message-ttl": 20}))
+    channel.declare(last, arguments=to(first, **{"x-max-length": 0}))
     fill(channel, first, "a")
-    wait_ready(channel, first, 0)
-    wait_ready(channel, second, 0)
-    assert channel.count(first) + channel.count(second) + channel.count(last) == 0
+    fill(channel, queue, "w", expiration="150")
+    wait_ready(channel, queue, 0)  # by now it would have been round three times
+    for _ in range(3):
+        assert [channel.count(each) for each in (first, second, last)] == [0, 0, 0]
 
 
 def test_a_message_that_is_rejected_into_its_own_queue_comes_back(

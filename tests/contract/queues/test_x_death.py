@@ -167,8 +167,9 @@ def test_another_reason_in_the_same_queue_is_another_event(
     fill(channel, work, "a")
     reject_next(channel, work)
     wait_ready(channel, work, 1)
+    channel.consume(retry)
     fill(channel, work, "b")
-    death = arrival(channel, retry).properties.headers["x-death"]
+    death = channel.delivery().properties.headers["x-death"]
     events = [(event["queue"], event["reason"]) for event in death]
     assert events == [(work, "maxlen"), (work, "rejected"), (retry, "expired")]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from urllib.parse import quote_plus
 
 from warren.broker.exchanges.tally import Tally, join, leave, members
-from warren.broker.exchanges.terms import field_type, table_identity
+from warren.amqp.terms import field_type, table_identity
 
 ALTERNATE = "alternate-exchange"
 INTERNAL_ERROR = "INTERNAL_ERROR"
@@ -118,7 +118,7 @@ class Exchange:
         alternate = arguments.get(ALTERNATE, "")
         if isinstance(alternate, str):
             return None
-        text = f"invalid type '{field_type(alternate)}' for arg '{ALTERNATE}'"
+        text = f"invalid type '{field_type(arguments, ALTERNATE)}' for arg '{ALTERNATE}'"
         return f"{text} in {place}" if place else text
 
     def validate_binding(self, routing_key: str, arguments: dict[str, Any]) -> str | None:

@@ -21,8 +21,9 @@ from itertools import chain
 from math import inf, log
 from typing import Any, ClassVar
 
+from warren.amqp.tables import kind_of
+from warren.amqp.terms import comparable, erlang_integer, erlang_text
 from warren.broker.exchanges.base import INTERNAL_ERROR, Binding, Exchange, RoutedMessage
-from warren.broker.exchanges.terms import erlang_integer, erlang_text, typed
 
 _HASHABLE_PROPERTIES = ("correlation_id", "message_id", "timestamp")
 
@@ -174,4 +175,4 @@ def _octets(value: Any) -> bytes:
     """What is hashed of a header or property; messages without it all go one way."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
-    return repr(typed(value)).encode()
+    return repr((kind_of(value), comparable(value))).encode()

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from warren.amqp.terms import comparable, erlang_text, field_type
 from warren.broker.exchanges.base import Binding, Exchange, RoutedMessage
 from warren.broker.exchanges.tally import Tally, join, leave, members
-from warren.broker.exchanges.terms import comparable, erlang_text, field_type
 
 _KINDS = ("all", "any", "all-with-x", "any-with-x")
 
@@ -65,7 +65,7 @@ class HeadersExchange(Exchange):
     def validate_binding(self, routing_key: str, arguments: dict[str, Any]) -> str | None:
         match = arguments.get("x-match", "all")
         if not isinstance(match, str):
-            shown = f"type {field_type(match)} (value {erlang_text(match)}); expected longstr"
+            shown = f"type {field_type(arguments, 'x-match')} (value {erlang_text(match)}); expected longstr"
             return f"Invalid x-match field {shown}"
         if match not in _KINDS:
             shown = f"value {erlang_text(match)}; expected all, any, all-with-x, or any-with-x"

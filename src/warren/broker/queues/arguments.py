@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warren.amqp.tables import INTEGER_KINDS, Table
+from warren.amqp.tables import INTEGER_KINDS, Table, raw, text
+from warren.amqp.terms import comparable, erlang_text
 from warren.broker.inspection import check_expiry
-from warren.errors import PreconditionFailed
+from warren.errors import InternalError, PreconditionFailed
 
 MAX_PRIORITY = 255
 
@@ -139,7 +140,7 @@ def _version(value: Any, kind: str, arguments: Table) -> Problem:
 def _age(value: Any, kind: str, arguments: Table) -> Problem:
     if kind != "longstr":
         return f"{{unacceptable_type,{kind}}}"
-    return None if parse_age_s(value) else "{error,invalid_max_age}"
+    return None if parse_age_s(value) else "invalid_max_age"
 
 
 def parse_age_s(value: str) -> int:
@@ -220,8 +221,9 @@ def _stream_offset(value: Any, kind: str, arguments: Table) -> Problem:
         return None
     if kind == "longstr" and (value in ("first", "last", "next") or parse_age_s(value)):
         return None
-    shown = f'<<"{value}">>' if kind == "longstr" else value
-    return f"{{invalid_stream_offset_arg,{{{kind},{shown}}}}}"
+    if kind == "binary" and value in (b"first", b"last", b"next"):
+        return None
+    raise InternalError(f"invalid stream offset {value!r}")
 
 
 def _check(where: str, arguments: Table, validators: Any) -> None:
@@ -242,8 +244,7 @@ def _type_class(kind: str) -> str:
 def _shown(value: Any, kind: str | None) -> str:
     if kind is None:
         return "none"
-    shown = str(value).lower() if isinstance(value, bool) else value
-    return f"the value '{shown}' of type '{kind}'"
+    return f"the value '{_plain(value)}' of type '{kind}'"
 
 
 def check_same_arguments(where: str, names: tuple[str, ...], old: Table, new: Table) -> None:
@@ -254,9 +255,8 @@ def check_same_arguments(where: str, names: tuple[str, ...], old: Table, new: Ta
             continue
         if old_kind is not None and new_kind is not None:
             same_class = _type_class(old_kind) == _type_class(new_kind)
-            if old[name] == new[name] and (same_class or type(old[name]) is type(new[name])):
-                continue
-            check_same_field(where, name, old[name], new[name])
+            if not (same_class and old[name] == new[name]):
+                check_same_field(where, name, old[name], new[name])
             continue
         if name == "x-queue-type" and "classic" in (old.get(name), new.get(name)):
             continue
@@ -268,15 +268,33 @@ def check_same_arguments(where: str, names: tuple[str, ...], old: Table, new: Ta
 
 def check_same_field(where: str, name: str, old: Any, new: Any) -> None:
     """Raise 406 unless a plain property (durable, type, ...) is the same."""
-    if old != new or type(old) is not type(new):
+    if _term(old) != _term(new):
         raise PreconditionFailed(
-            f"inequivalent arg '{name}' for {where}: received '{_plain(new)}' "
-            f"but current is '{_plain(old)}'"
+            f"inequivalent arg '{name}' for {where}: received {_quoted(new)} "
+            f"but current is {_quoted(old)}"
         )
 
 
+def _term(value: Any) -> tuple[str, Any]:
+    """The value as an Erlang term: text and octets are one, 1 and 1.0 are not."""
+    if isinstance(value, bool) or value is None:
+        return "atom", value
+    if isinstance(value, int):
+        return "integer", int(value)
+    if isinstance(value, str | bytes):
+        return "binary", value if isinstance(value, bytes) else raw(value)
+    return type(value).__name__, comparable(value)
+
+
+def _quoted(value: Any) -> str:
+    return "none" if value is None else f"'{_plain(value)}'"
+
+
 def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Text as it is, everything else as Erlang prints it."""
+    if isinstance(value, bytes):
+        return text(value)
+    return value if isinstance(value, str) else erlang_text(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,14 +67,12 @@ def make_letter(
     if "x-death" not in headers:
         for key, value in (("reason", reason), ("queue", queue), ("exchange", death["exchange"])):
             entries[f"x-first-death-{key}"] = encode_value(value)
-        entries = {"x-death": encode_value(deaths), **entries}
-    else:
-        entries["x-death"] = encode_value(deaths)
+    entries["x-death"] = encode_value(deaths)
     copies: tuple[str, ...] = message.traits.copies
     if routing_key is not None:
         entries.pop("CC", None)
         copies = ()
-    parts["headers"] = join_table(entries)
+    parts["headers"] = join_table(dict(sorted(entries.items())))
     traits = Traits()
     traits.priority, traits.persistent = message.traits.priority, message.traits.persistent
     traits.copies = copies
@@ -112,12 +110,24 @@ def _with_death(headers: Table, death: dict[str, Any]) -> list[Any]:
 
 
 def _grouped(deaths: list[Any]) -> list[Any]:
-    """One entry a pair of queue and reason; what is no entry at all stays out."""
-    seen: dict[tuple[Any, Any], Table] = {}
-    for entry in deaths:
-        if isinstance(entry, Table):
-            seen.setdefault((entry.get("queue"), entry.get("reason")), entry)
-    return list(seen.values())
+    """One entry a pair of queue and reason; what is no entry at all stays out.
+
+    RabbitMQ turns a list of several round while it groups them, and so do we: the order decides
+    which cycles are cut.
+    """
+    tables = [entry for entry in deaths if isinstance(entry, Table)]
+    if len(tables) < 2:
+        return tables
+    groups: dict[tuple[Any, Any], list[Table]] = {}
+    for entry in tables:
+        groups.setdefault((entry.get("queue"), entry.get("reason")), []).append(entry)
+    return [_with_count(group[0], len(group)) for group in reversed(groups.values())]
+
+
+def _with_count(entry: Table, count: int) -> Table:
+    if "count" in entry:
+        return entry
+    return Table({"count": count, **entry}, {"count": "long", **entry.kinds})
 
 
 def _same_death(entry: Any, death: dict[str, Any]) -> bool:

@@ -50,7 +50,9 @@ class Queue:
         self.owner = owner
         self.arguments = arguments if arguments is not None else Table()
         self.settings = settings = QueueSettings.from_arguments(self.arguments)
-        self.rota = Rota(settings.single_active_consumer)
+        self.rota = Rota(
+            settings.single_active_consumer, by_priority=settings.kind == "classic"
+        )
         self.ready: Ready | PriorityReady = (
             PriorityReady(settings.max_priority) if settings.max_priority else Ready()
         )
@@ -82,6 +84,13 @@ class Queue:
     @property
     def message_count(self) -> int:
         return len(self.ready)
+
+    @property
+    def consumer_count(self) -> int:
+        """As declare-ok tells it: of a quorum queue with a single active consumer, that one."""
+        if self.kind == "quorum" and self.settings.single_active_consumer:
+            return min(1, len(self.rota))
+        return len(self.rota)
 
     # -- in --------------------------------------------------------------------------------------
     def publish(self, message: Message) -> bool:
@@ -144,8 +153,7 @@ class Queue:
             return
         ready = self.ready
         while len(ready) and self._is_over():
-            entry = ready.pop_lowest() if isinstance(ready, PriorityReady) else ready.pop()
-            self._leave(entry, "maxlen")
+            self._leave(ready.pop(), "maxlen")
 
     def _leave(self, entry: Entry, reason: str) -> None:
         """A ready message goes, dead-lettered if the queue says so."""
@@ -184,6 +192,7 @@ class Queue:
         self.delivered += 1
         self.redelivered += 1 if entry[3] else 0
         if self._expiring:
+            self._drop_expired()
             self._watch_expiry()
         return entry
 
@@ -192,10 +201,10 @@ class Queue:
         self.unacked += 1
         self.unacked_bytes += entry[1].body_size
 
-    def returned_content(
+    def counted_content(
         self, entry: Entry, content: bytes, channel: int, frame_max: int
     ) -> bytes:
-        """Content of a message that was given back; a quorum queue tells how often."""
+        """The content; a quorum queue tells in it how often the message was given back."""
         if self.kind != "quorum":
             return content
         message = entry[1]
@@ -236,31 +245,47 @@ class Queue:
             dead_letter(self, message, "delivery_limit")
             self.core.release(message)
             return
-        self.ready.give_back((entry[0], message, entry[2], returns))
+        position = entry[0]
+        if self.kind == "quorum":
+            # Quorum queues hand out what comes back first, in the order in which it came back.
+            self._position += 1
+            position = self._position
+        self.ready.give_back((position, message, entry[2], returns))
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
+
+    def requeue(self, entry: Entry) -> None:
+        """Given back by the client's own wish.
+
+        A quorum queue without a delivery limit puts such a message at its end.
+        """
+        if self.kind != "quorum" or self.settings.delivery_limit is not None or self.deleted:
+            self.give_back(entry)
+            return
+        message = entry[1]
+        self.unacked -= 1
+        self.unacked_bytes -= message.body_size
+        self._position += 1
+        self.ready.push((self._position, message, entry[2], entry[3] + 1))
+        self.ready_bytes += message.body_size
+        self.core.pending[self] = None
+
+    def check_refusable(self) -> None:
+        """Messages of any queue but a stream can be refused."""
 
     # -- age -------------------------------------------------------------------------------------
     def _drop_expired(self) -> None:
         now = self.core.clock.monotonic_ms()
-        for level in self._heads():
-            while level:
-                entry = level.peek()
-                if not entry[2] or entry[2] > now:
-                    break
-                level.pop()
-                if level is not self.ready:
-                    self.ready.forget()  # type: ignore[union-attr]
-                self._leave(entry, "expired")
-
-    def _heads(self) -> list[Ready]:
         ready = self.ready
-        return [ready] if isinstance(ready, Ready) else list(ready.heads())
+        while len(ready):
+            entry = ready.peek()
+            if not entry[2] or entry[2] > now:
+                break
+            self._leave(ready.pop(), "expired")
 
     def _watch_expiry(self) -> None:
-        """Keep one timer for the head that expires first."""
-        deadlines = [head.peek()[2] for head in self._heads() if head]
-        due = min((at for at in deadlines if at), default=0)
+        """Keep one timer for the head."""
+        due = self.ready.peek()[2] if len(self.ready) else 0
         timer = self._expiry_timer
         if not due:
             if not len(self.ready) and not self.unacked and self.settings.message_ttl_ms is None:

@@ -101,24 +101,8 @@ class PriorityReady:
         self._count -= 1
         return entry
 
-    def pop_lowest(self) -> Entry:
-        """The head of the lowest priority: what a full queue drops first."""
-        for level in self._levels:
-            if level:
-                self._count -= 1
-                return level.pop()
-        raise IndexError("nothing is ready")
-
     def run(self) -> tuple[Callable[[], Entry], int]:
         return self.pop, 1
-
-    def heads(self) -> Iterator[Ready]:
-        """Each priority that has messages: expiry looks at the head of every one."""
-        return (level for level in self._levels if level)
-
-    def forget(self) -> None:
-        """Count one less: an entry was taken from a level directly."""
-        self._count -= 1
 
     def clear(self) -> None:
         self._levels = [None] * (self.highest + 1)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 class Rota:
     """The consumers of a queue and whose turn it is."""
 
-    __slots__ = ("_all", "_turns", "active", "single")
+    __slots__ = ("_all", "_by_priority", "_turns", "active", "single")
 
-    def __init__(self, single: bool) -> None:
+    def __init__(self, single: bool, *, by_priority: bool = True) -> None:
         self.single = single
+        self._by_priority = by_priority
         #: The single active consumer, where the queue has that mode.
         self.active: Consumer | None = None
         self._all: dict[Consumer, None] = {}
@@ -68,7 +69,9 @@ class Rota:
                     del self._turns[consumer.priority]
 
     def _successor(self) -> Consumer | None:
-        # The longest waiting of the highest priority, as RabbitMQ's queue of consumers gives it.
+        # The longest waiting; on classic queues that of the highest priority.
+        if not self._by_priority:
+            return next(iter(self._all), None)
         return max(self._all, key=lambda consumer: consumer.priority, default=None)
 
     def next(self) -> Consumer | None:

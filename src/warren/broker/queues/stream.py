@@ -65,6 +65,10 @@ class StreamQueue:
     def message_count(self) -> int:
         return len(self._log)
 
+    @property
+    def consumer_count(self) -> int:
+        return len(self.rota)
+
     # -- writing ---------------------------------------------------------------------------------
     def publish(self, message: Message) -> bool:
         """Append; the stream keeps a copy of its own, with the offset in it."""
@@ -112,8 +116,7 @@ class StreamQueue:
                 f"automatic acknowledgement not supported by stream queues {self.where}"
             )
         if prefetch == 0:
-            raise PreconditionFailed("consumer prefetch count is not set for 'queue "
-                                     f"'{self.name}' in vhost '{self.vhost.name}''")
+            raise PreconditionFailed(f"consumer prefetch count is not set for '{self.where}'")
 
     def add_consumer(self, consumer: Consumer) -> None:
         self._cursors[consumer] = self._start(consumer.arguments)
@@ -161,7 +164,15 @@ class StreamQueue:
             if left or self._cursors[consumer] < self._first + len(self._log):
                 consumer.parked = True
 
-    def returned_content(
+    def check_refusable(self) -> None:
+        raise NotImplementedByBroker(
+            f"basic.nack and basic.reject not supported by stream queues {self.where}"
+        )
+
+    def requeue(self, entry: Entry) -> None:
+        self.settle(entry)
+
+    def counted_content(
         self, entry: Entry, content: bytes, channel: int, frame_max: int
     ) -> bytes:
         return content

@@ -1,8 +1,7 @@
 """Field-table values as RabbitMQ compares, names and prints them.
 
-Values come decoded: bool, int, float, Decimal, str, bytes, None, dict, list, and an int
-subclass for timestamps. The width of an integer is not known any more; where RabbitMQ would
-show it, the narrowest of ``signedint`` and ``long`` that holds the value is taken.
+Values come decoded. ``Table`` and ``Array`` remember the wire types of what is in them; of a
+plain dict or list, the types are taken that the values would be sent with.
 """
 
 from __future__ import annotations
@@ -11,25 +10,29 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from warren.amqp.tables import Array, Table, kind_of
+
 _ESCAPES = {
     0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r", 0x1B: "\\e",
     0x22: '\\"', 0x5C: "\\\\",
 }  # fmt: skip
 _PRINTABLE = frozenset(_ESCAPES) | frozenset(range(0x20, 0x7F)) | frozenset(range(0xA0, 0x100))
-_PLAIN_NAMES: dict[type, str] = {
-    str: "longstr", bool: "bool", float: "double", bytes: "binary", Decimal: "decimal",
-    dict: "table", list: "array", type(None): "void",
-}  # fmt: skip
 
 
-def field_type(value: Any) -> str:
-    """RabbitMQ's name for the type of ``value``, as its error texts show it."""
-    name = _PLAIN_NAMES.get(type(value))
-    if name is not None:
-        return name
-    if type(value) is int:
-        return "signedint" if -(2**31) <= value < 2**31 else "long"
-    return "timestamp" if isinstance(value, int) else type(value).__name__
+def field_type(table: dict[str, Any], name: str) -> str:
+    """RabbitMQ's name for the type of a field, as its error texts show it."""
+    kinds = table.kinds if isinstance(table, Table) else {}
+    return kinds.get(name) or kind_of(table[name])
+
+
+def _typed_items(table: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    kinds = table.kinds if isinstance(table, Table) else {}
+    return [(name, kinds.get(name) or kind_of(item), item) for name, item in table.items()]
+
+
+def _typed_values(array: list[Any]) -> list[tuple[str, Any]]:
+    kinds = array.kinds if isinstance(array, Array) else [kind_of(item) for item in array]
+    return list(zip(kinds, array, strict=True))
 
 
 def comparable(value: Any) -> Any:
@@ -38,6 +41,13 @@ def comparable(value: Any) -> Any:
     1 equals 1.0 and a timestamp of 1, text equals the same bytes, true does not equal 1,
     1.50 does not equal 1.5. Inside tables and arrays types and order count too.
     """
+    try:
+        return _comparable(value)
+    except RecursionError:
+        return object()  # nested too deep to be compared: equal to nothing
+
+
+def _comparable(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -48,21 +58,18 @@ def comparable(value: Any) -> Any:
     if kind is Decimal:
         return ("decimal", *scale_and_digits(value))
     # An empty table and an empty array are the same term in Erlang, hence the same tuple here.
-    if kind is dict:
-        return tuple((name, *typed(inner)) for name, inner in value.items())
-    if kind is list:
-        return tuple(typed(inner) for inner in value)
+    if isinstance(value, dict):
+        return tuple((name, kind, _comparable(item)) for name, kind, item in _typed_items(value))
+    if isinstance(value, list):
+        return tuple((kind, _comparable(item)) for kind, item in _typed_values(value))
     return int(value) if isinstance(value, int) else value
-
-
-def typed(value: Any) -> tuple[str, Any]:
-    """Type and value: equal only when both are."""
-    return field_type(value), comparable(value)
 
 
 def table_identity(table: dict[str, Any]) -> tuple[tuple[Any, ...], ...]:
     """What tells one arguments table from another: names in any order, types, values."""
-    return tuple([(name, *typed(table[name])) for name in sorted(table)]) if table else ()
+    if not table:
+        return ()
+    return tuple(sorted((name, kind, comparable(item)) for name, kind, item in _typed_items(table)))
 
 
 def scale_and_digits(value: Decimal) -> tuple[int, int]:
@@ -70,6 +77,14 @@ def scale_and_digits(value: Decimal) -> tuple[int, int]:
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
     return (-exponent, number) if isinstance(exponent, int) else (0, 0)
+
+
+def erlang_string(value: str) -> str:
+    """Text as Erlang prints a list of characters."""
+    octets = value.encode("utf-8", "surrogateescape")
+    if not _PRINTABLE.issuperset(octets):
+        return f"[{','.join(map(str, octets))}]"
+    return f'"{_escaped(octets)}"'
 
 
 def erlang_text(value: Any) -> str:
@@ -81,10 +96,10 @@ def erlang_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        rows = (f"{{{erlang_text(k)},{field_type(v)},{erlang_text(v)}}}" for k, v in value.items())
+        rows = [f"{{{erlang_text(k)},{kind},{erlang_text(v)}}}" for k, kind, v in _typed_items(value)]
         return f"[{','.join(rows)}]"
     if isinstance(value, list):
-        return f"[{','.join(f'{{{field_type(item)},{erlang_text(item)}}}' for item in value)}]"
+        return f"[{','.join(f'{{{kind},{erlang_text(v)}}}' for kind, v in _typed_values(value))}]"
     if isinstance(value, Decimal):
         return "{{{},{}}}".format(*scale_and_digits(value))
     if isinstance(value, float):
@@ -97,10 +112,14 @@ def _binary_text(octets: bytes) -> str:
         return "<<>>"
     if not _PRINTABLE.issuperset(octets):
         return f"<<{','.join(map(str, octets))}>>"
+    return f'<<"{_escaped(octets)}">>'
+
+
+def _escaped(octets: bytes) -> str:
     # Erlang judges octet by octet as Latin-1 and sends the same octets on: UTF-8 text whose
     # every octet is printable comes through as it was.
     escaped = "".join(_ESCAPES.get(octet) or chr(octet) for octet in octets)
-    return f'<<"{escaped.encode("latin-1").decode("utf-8", "surrogateescape")}">>'
+    return escaped.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _float_text(value: float) -> str:

@@ -1,0 +1,89 @@
+"""What runs in a worker process: ``python -m warren.cli.scenes.worker TASK URL …``.
+
+A worker tells what it does on stdout, a JSON object a line. It goes when the broker goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from warren.cli.scenes.link import Delivery, Link, Refused
+
+PREFETCH = 10
+RETRY_S = 0.05
+_ACCESS_REFUSED = 403
+
+
+def tell(kind: str, **facts: Any) -> None:
+    """Tell the demo."""
+    sys.stdout.write(json.dumps({"kind": kind, **facts}) + "\n")
+    sys.stdout.flush()
+
+
+def work(url: str, queue: str, how: str, work_ms: str, stop_at: str) -> None:
+    """Consume in order, acknowledging each message when its work is done.
+
+    ``how`` is "exclusive" or "shared". The message numbered ``stop_at`` is taken in hand and never
+    finished: that is the moment to kill this process.
+    """
+    with Link(url) as link:
+        _subscribe(link, queue, exclusive=how == "exclusive")
+        while True:
+            delivery = link.next(3600)
+            if delivery is not None:
+                _handle(link, delivery, float(work_ms) / 1000, int(stop_at))
+
+
+def _subscribe(link: Link, queue: str, *, exclusive: bool) -> None:
+    while True:
+        try:
+            link.consume(queue, prefetch=PREFETCH, exclusive=exclusive)
+        except Refused as refusal:
+            if refusal.code != _ACCESS_REFUSED:
+                raise
+            tell("refused", why=str(refusal))
+            time.sleep(RETRY_S)
+            link.open_channel()
+        else:
+            tell("subscribed")
+            return
+
+
+def _handle(link: Link, delivery: Delivery, work_s: float, stop_at: int) -> None:
+    number = int(delivery.body)
+    tell("got", number=number, redelivered=delivery.redelivered, at=time.monotonic())
+    if number == stop_at:
+        while True:
+            link.next(3600)  # ends with the connection
+    time.sleep(work_s)
+    link.ack(delivery)
+    tell("done", number=number)
+
+
+def main(task: str, *arguments: str) -> int:
+    from warren.cli.scenes import load
+
+    tasks = {
+        "work": work,
+        "publish": load.publish,
+        "consume": load.consume,
+        "ping": load.ping,
+    }
+    try:
+        tasks[task](*arguments)
+    except BrokenPipeError:
+        # The demo is gone. Nobody reads what is still in the buffer: don't try at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        tell("failed", why=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))
