@@ -32,11 +32,15 @@ class RunningBroker:
     pid: int | None = None
     started_s: float | None = None
     version: str = ""
+    log: Path | None = None
     _stop: Callable[[], None] | None = field(default=None, repr=False)
 
     def stop(self) -> None:
         if self._stop is not None:
             self._stop()
+
+    def last_words(self) -> str:
+        return "" if self.log is None else self.log.read_text(errors="replace").strip()[-600:]
 
 
 @contextmanager
@@ -100,7 +104,7 @@ class Warren:
             raise StartFailed(f"warren: {log.read_text(errors='replace')[-500:]}") from None
         took = time.perf_counter() - began
         url = f"amqp://guest:guest@127.0.0.1:{port}/"
-        return RunningBroker(url, process.pid, took, "", lambda: end_process(process))
+        return RunningBroker(url, process.pid, took, "", log, lambda: end_process(process))
 
 
 class PlainNode(Node):
@@ -168,7 +172,7 @@ class Rabbit:
             stop()
             raise
         took = time.perf_counter() - began
-        return RunningBroker(node.url, node.beam(), took, broker_version(node.url), stop)
+        return RunningBroker(node.url, node.beam(), took, broker_version(node.url), None, stop)
 
 
 class GivenRabbit:

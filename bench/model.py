@@ -68,6 +68,9 @@ class Running(Protocol):
 
     def stop(self) -> None: ...
 
+    def last_words(self) -> str:
+        """The end of what it printed, for when it fails."""
+
 
 class Launcher(Protocol):
     """Knows how to start one of the two brokers."""

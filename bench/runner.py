@@ -82,7 +82,10 @@ class Runner:
                 broker = self._start(launcher, once)
             elif broker.pid is not None:
                 watch = Disturbance(broker.pid)
-            numbers = scenario.measure(Context(broker, self._quick))
+            try:
+                numbers = scenario.measure(Context(broker, self._quick))
+            except LoadFailed as error:
+                raise LoadFailed(f"{error}; it said: {broker.last_words() or 'nothing'}") from None
             if broker.pid is not None:
                 numbers["others"] = watch.share(broker.pid)
         self._doubt(launcher.name, numbers)

@@ -21,8 +21,10 @@ class Clock(Protocol):
         """Milliseconds since 1970, as shown to people and written into headers."""
         ...
 
-    def on_jump(self, callback: Callable[[], None]) -> None:
-        """Call back when time was moved by hand. The system clock never does."""
+    def watch(
+        self, next_deadline_ms: Callable[[], int | None], run_due: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Tell a clock that is moved by hand what waits for it; returns how to stop that."""
         ...
 
 
@@ -37,5 +39,8 @@ class SystemClock:
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def on_jump(self, callback: Callable[[], None]) -> None:
+    def watch(
+        self, next_deadline_ms: Callable[[], int | None], run_due: Callable[[], None]
+    ) -> Callable[[], None]:
         """Nobody moves the system clock by hand."""
+        return lambda: None

@@ -95,7 +95,9 @@ def _read_file(file: str | Path) -> dict[str, Any]:
         raise ConfigError("--config", f"{file} can't be read as TOML: {error}") from None
     broker = table.get("broker", {})
     if not isinstance(broker, dict):
-        raise ConfigError("broker", "must be a table: write [broker] on a line of its own", str(file))
+        raise ConfigError(
+            "broker", "must be a table: write [broker] on a line of its own", str(file)
+        )
     return broker
 
 

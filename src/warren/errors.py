@@ -9,7 +9,7 @@
       Refusal                         an AMQP reply code, and what it closes
         AccessRefused 403  NotFound 404  NothingDeclared 404  ResourceLocked 405
         SingleActiveOnly 405  PreconditionFailed 406
-        ConnectionForced 320  FrameError 501  SyntaxRefused 502  CommandInvalid 503
+        ConnectionForced 320  FrameError 501 (MalformedText)  SyntaxRefused 502  CommandInvalid 503
         ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530
         NotImplementedByBroker 540  InternalError 541
 
@@ -61,6 +61,8 @@ class Refusal(WarrenError):
     code: ClassVar[int] = 541
     word: ClassVar[str] = "INTERNAL_ERROR"
     scope: ClassVar[str] = "connection"
+    #: True if the close method names no class and method.
+    anonymous: ClassVar[bool] = False
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -141,6 +143,16 @@ class FrameError(Refusal):
     code, word = 501, "FRAME_ERROR"
 
 
+class MalformedText(FrameError):
+    """A short string that is not UTF-8."""
+
+    anonymous = True
+
+    def __init__(self) -> None:
+        super().__init__("Malformed UTF-8 in shortstr")
+        self.args = ()
+
+
 class SyntaxRefused(Refusal):
     code, word = 502, "SYNTAX_ERROR"
 
@@ -172,7 +184,7 @@ class NotImplementedByBroker(Refusal):
 class InternalError(Refusal):
     """Something RabbitMQ dies of: the peer is told the code, and nothing else."""
 
-    code, word = 541, "INTERNAL_ERROR"
+    code, word, anonymous = 541, "INTERNAL_ERROR", True
 
     @property
     def reply_text(self) -> str:

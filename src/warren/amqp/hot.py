@@ -49,14 +49,14 @@ def read_frames(session: ServerSession, data: bytes) -> int:
     ids = _PUBLISH
     while True:
         try:
-            while end - at >= 8:
+            while end - at >= 7:
                 kind, number, size = frame(data, at)
                 if size > limit:
                     session.frame_too_large(kind, number, size)
                     return end
                 stop = at + 7 + size
                 if stop >= end:
-                    return at
+                    return int(at)
                 if data[stop] != FRAME_END:
                     session.bad_frame_end(kind, number, data[at + 7 : stop], data[stop])
                     return end
@@ -104,7 +104,7 @@ def read_frames(session: ServerSession, data: bytes) -> int:
                 if session.finished:
                     return end
                 if session.held:
-                    return at
+                    return int(at)
                 limit = session.frame_limit
             return at
         except Refusal as refusal:

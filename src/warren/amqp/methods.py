@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from struct import Struct
 from struct import error as StructError
-from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, cast, dataclass_transform, get_type_hints
 
 from warren.amqp.tables import Table, TableError, decode_table, encode_table, raw
 
@@ -95,7 +95,7 @@ def _method(class_id: int, method_id: int, name: str, content: bool = False) -> 
         made._plan = tuple((f.name, hints[f.name].__metadata__[0]) for f in fields(made))  # type: ignore[arg-type]
         made._head = _IDS.pack(class_id, method_id)
         METHODS[class_id, method_id] = made
-        return made
+        return cast(M, made)
 
     return register
 
@@ -116,10 +116,10 @@ def _encode_field(domain: str, value: Any) -> bytes:
     if domain == "shortstr":
         return shortstr(value)
     if domain == "longstr":
-        return _LONG.pack(len(value)) + value
+        return _LONG.pack(len(value)) + bytes(value)
     if domain == "table":
         return encode_table(value)
-    return _NUMBERS[domain].pack(value)
+    return bytes(_NUMBERS[domain].pack(value))
 
 
 def decode_method(payload: bytes) -> Method:

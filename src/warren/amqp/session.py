@@ -46,6 +46,7 @@ from warren.errors import (
     CommandInvalid,
     FrameError,
     InternalError,
+    MalformedText,
     NotAllowed,
     Refusal,
     UnexpectedFrame,
@@ -68,6 +69,10 @@ class ChannelHandler(Protocol):
     ) -> None: ...
 
     def ack(self, tag: int, multiple: int) -> None: ...
+
+    def too_large(self, size: int) -> None:
+        """A message over the limit was read and thrown away: refuse it."""
+        ...
 
     def close(self) -> None:
         """The channel is gone: give back what it held."""
@@ -250,9 +255,7 @@ class ServerSession:
         if not known and not self._may_open():
             return
         if kind != METHOD:
-            self._refuse(
-                0, UnexpectedFrame("expected method frame, got non method frame instead")
-            )
+            self._refuse(0, UnexpectedFrame("expected method frame, got non method frame instead"))
             return
         method = self._decode(payload)
         if method is None:
@@ -295,11 +298,8 @@ class ServerSession:
             self.reset = True
             self.state = "closed"
             self.handler.close()
-        except m.NotUtf8 as error:
-            self._refuse(0, FrameError(str(error)))
-        except m.MethodError:
-            numbers = ",".join(map(str, payload[4:]))
-            self._refuse(0, FrameError(f"cannot decode <<{numbers}>>"), _ids(payload))
+        except m.MethodError as error:
+            self._refuse(0, undecodable(error, payload[4:]), _ids(payload))
         return None
 
     def _channel_method(
@@ -321,9 +321,7 @@ class ServerSession:
             except Refusal as refusal:
                 self._refuse(number, refusal, ids)
 
-    def _content_frame(
-        self, assembly: Assembly, kind: int, number: int, payload: bytes
-    ) -> None:
+    def _content_frame(self, assembly: Assembly, kind: int, number: int, payload: bytes) -> None:
         ids = assembly.ids
         if assembly.header is None:
             if kind != HEADER or HEADER_START.unpack_from(payload)[1] != 0:
@@ -341,7 +339,7 @@ class ServerSession:
         else:
             assembly.left -= len(payload)
             # More than was announced, or more than is allowed, is read and not kept.
-            if assembly.left >= 0 and assembly.body_size <= self.max_message_bytes:
+            if payload and assembly.left >= 0 and assembly.body_size <= self.max_message_bytes:
                 assembly.pieces.append(payload)
             self.handler.published()
             if assembly.left == 0:
@@ -363,10 +361,10 @@ class ServerSession:
         if not isinstance(handler, _NotOpen):
             self.ready[number] = handler
         try:
-            if assembly.ids != (60, 40):
-                handler.method(m.decode_method(bytes((0, 60, 0, assembly.ids[1])) + assembly.arguments))
+            if assembly.ids != (60, 40) and not isinstance(handler, _NotOpen):
+                raise CommandInvalid("unimplemented method")
             if size > self.max_message_bytes:
-                handler.too_large(size)  # type: ignore[attr-defined]
+                handler.too_large(size)
             header = assembly.header or b""
             content = encode_content(number, header, b"".join(assembly.pieces), FRAME_MAX_DEFAULT)
             flags = int.from_bytes(header[12:14], "big")
@@ -480,7 +478,7 @@ class ServerSession:
             return
         self._end_channels()
         self.handler.close()
-        ids = (0, 0) if isinstance(refusal, InternalError) else ids
+        ids = (0, 0) if refusal.anonymous else ids
         self.send(0, m.ConnectionClose(refusal.code, _cut(refusal.reply_text), *ids))
         self.state = "closing"
 
@@ -556,8 +554,8 @@ class ServerSession:
         """A frame without its end octet: the stream is out of step."""
         place = f"type {kind}, {_snippet(payload)}: "
         # Erlang breaks the line of a term that would reach beyond its 80th column.
-        wide = len(place) + len(f"{{invalid_frame_end_marker,{octet}}}") > 80
-        gap = "\n" + " " * (len(place) - 1) if wide else ""
+        wide = len(place) + len(f"{{invalid_frame_end_marker,{octet}}}") > 78
+        gap = "\n" + " " * (len(place) + 1) if wide else ""
         self._fatal(FrameError(f"{place}{{invalid_frame_end_marker,{gap}{octet}}}"))
 
     def _fatal(self, refusal: Refusal) -> None:
@@ -579,6 +577,8 @@ class _Draining:
 
     def ack(self, tag: int, multiple: int) -> None: ...
 
+    def too_large(self, size: int) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -599,6 +599,13 @@ class _NotOpen:
 
     def close(self) -> None:
         """There is nothing to give back."""
+
+
+def undecodable(error: m.MethodError, arguments: bytes) -> FrameError:
+    """What RabbitMQ answers to arguments that do not fit their method."""
+    if isinstance(error, m.NotUtf8):
+        return MalformedText()
+    return FrameError(f"cannot decode <<{','.join(map(str, arguments))}>>")
 
 
 def _negotiate(field: str, value: int, least: int, most: int) -> None:

@@ -38,6 +38,7 @@ INTEGER_KINDS = frozenset(
     ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
 )
 
+
 class TableError(ValueError):
     """Bytes that are not a field table."""
 
@@ -232,7 +233,7 @@ def _sized(char: str, octets: bytes) -> bytes:
 
 
 def _encode_decimal(value: Decimal) -> bytes:
-    sign, digits, exponent = value.as_tuple()
+    sign, _, exponent = value.as_tuple()
     if sign or not isinstance(exponent, int):
         raise TableError(f"{value} has no form on the wire")
     scale = max(0, -exponent)
@@ -241,9 +242,7 @@ def _encode_decimal(value: Decimal) -> bytes:
 
 def _encode_items(values: Iterable[Any]) -> bytes:
     items = values if isinstance(values, Array) else Array(values)
-    return b"".join(
-        encode_value(item, kind) for item, kind in zip(items, items.kinds, strict=True)
-    )
+    return b"".join(encode_value(item, kind) for item, kind in zip(items, items.kinds, strict=True))
 
 
 _ENCODERS: dict[str, Callable[[Any], bytes]] = {

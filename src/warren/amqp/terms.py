@@ -96,7 +96,9 @@ def erlang_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        rows = [f"{{{erlang_text(k)},{kind},{erlang_text(v)}}}" for k, kind, v in _typed_items(value)]
+        rows = [
+            f"{{{erlang_text(k)},{kind},{erlang_text(v)}}}" for k, kind, v in _typed_items(value)
+        ]
         return f"[{','.join(rows)}]"
     if isinstance(value, list):
         return f"[{','.join(f'{{{kind},{erlang_text(v)}}}' for kind, v in _typed_values(value))}]"

@@ -1,1 +1,1 @@
-"""What a broker decides: exchanges, queues, consumers, channels. No sockets, no clock of its own."""
+"""What a broker decides: exchanges, queues, consumers, channels. No sockets, no clock."""

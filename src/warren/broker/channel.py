@@ -55,6 +55,7 @@ class Channel:
         self.prefetch = 0
         self.global_prefetch = 0
         self.last_queue = ""
+        self.closed = False
         self.publisher = Publisher(self)
         self.publish = self.publisher.publish  # the hot path has no time for a detour
         self._settled_in_transaction: list[tuple[str, int, Delivery]] = []
@@ -70,6 +71,7 @@ class Channel:
 
     def close(self) -> None:
         """Cancel the consumers and give back, in order, what was not acknowledged."""
+        self.closed = True
         self.core.channel_closed(self)
         self.drop_reply_consumer()
         for consumer in list(self.consumers.values()):
@@ -248,10 +250,11 @@ class Channel:
 
     def _check_consume(self, queue: AnyQueue, method: m.BasicConsume) -> None:
         check_consume(queue.where, queue.kind, method.arguments)
+        if isinstance(queue, StreamQueue):
+            queue.check_consume(method, self.prefetch)
         if queue.kind != "classic" and self.global_prefetch:
             raise NotImplementedByBroker(f"{queue.where} does not support global qos")
         if isinstance(queue, StreamQueue):
-            queue.check_consume(method, self.prefetch)
             return
         if queue.kind == "quorum":
             return
@@ -266,7 +269,7 @@ class Channel:
         if self.reply_consumer is not None:
             raise PreconditionFailed("reply consumer already set")
         tag = method.consumer_tag or server_made_name("amq.ctag")
-        name = f"{REPLY_TO}.{server_made_name('g1h2')}.{self.number}"
+        name = server_made_name(f"{REPLY_TO}.g1h2.").replace(".-", ".")
         self.reply_consumer = ReplyConsumer(self, tag, name)
         self.core.reply_consumers[name] = self.reply_consumer
         if not method.nowait:
@@ -510,5 +513,3 @@ _HANDLERS: dict[type[m.Method], Callable[[Channel, Any], None]] = {
     m.ChannelFlow: Channel._flow,
     m.AccessRequest: Channel._access_request,
 }
-
-

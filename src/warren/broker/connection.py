@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
@@ -47,8 +46,6 @@ class BrokerConnection:
         self.budget = BUDGET
         self.starved: dict[Consumer, None] = {}
         self.blocked = False
-        #: Set by tests that delay or drop confirms; returns True to keep them back.
-        self.confirm_fault: Callable[[Any], bool] | None = None
         #: Called when the session has something to write; set by the shell.
         self.shell: Any = None
         self._closed = False

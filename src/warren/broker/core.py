@@ -8,6 +8,7 @@ connections have to say, and sets one timer by ``timers.next_deadline_ms``.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any
@@ -17,6 +18,7 @@ from warren.amqp.tables import Table
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
 from warren.broker.publisher import Publisher
+from warren.broker.queues.dead_letter import send_letter
 from warren.broker.reply import ReplyConsumer
 from warren.broker.timers import Timers
 from warren.broker.users import User, Users
@@ -68,6 +70,10 @@ class BrokerCore:
         self.pending: dict[Any, None] = {}
         self.confirming: dict[Publisher, None] = {}
         self.outgoing: dict[BrokerConnection, None] = {}
+        #: Messages that queues gave up: (queue, message, reason).
+        self.dead_letters: deque[tuple[Any, Any, str]] = deque()
+        #: Asked before confirms are sent; False keeps them back. For fault injection.
+        self.confirm_gate: Callable[[Publisher, int], bool] | None = None
         self.published = 0
         self.held_bytes = 0
         #: Why publishers are blocked; empty when they are not.
@@ -77,7 +83,7 @@ class BrokerCore:
         self.opened: Callable[[BrokerConnection], None] = lambda connection: None
         self.server_properties = Table(
             {
-                "capabilities": Table({name: True for name in CAPABILITIES}),
+                "capabilities": Table(dict.fromkeys(CAPABILITIES, True)),
                 "cluster_name": "warren@localhost",
                 "copyright": "Copyright (c) the warren authors",
                 "information": "Licensed under the Apache License 2.0",
@@ -132,11 +138,13 @@ class BrokerCore:
     def settle(self) -> None:
         """Give out messages and confirms until there is nothing left to do."""
         pending = self.pending
-        while pending:
-            queues, self.pending = pending, {}
+        while pending or self.dead_letters:
+            while self.dead_letters:
+                self._guarded(send_letter, *self.dead_letters.popleft())
+            queues, self.pending = self.pending, {}
             for queue in queues:
                 if not queue.deleted:
-                    queue.deliver()
+                    self._guarded(queue.deliver)
             pending = self.pending
         if self.confirming:
             confirming, self.confirming = self.confirming, {}
@@ -144,6 +152,13 @@ class BrokerCore:
                 publisher.send_confirms()
         if self.memory_limit_bytes:
             self._watch_memory()
+
+    def _guarded(self, act: Callable[..., None], *arguments: Any) -> None:
+        """One queue's trouble is not that of the others, nor of the client that happened on it."""
+        try:
+            act(*arguments)
+        except Exception:
+            log.exception("the broker failed in %s", act)
 
     def tick(self) -> None:
         """Run what is due, and what follows from it."""

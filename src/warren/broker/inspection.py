@@ -42,25 +42,29 @@ def inspect(
             )
     if "expiration" in parts:
         traits.expiration_ms = parse_expiration(decode_property("expiration", parts["expiration"]))
-    if "headers" in parts and (b"\x02CC" in parts["headers"] or b"\x03BCC" in parts["headers"]):
+    headers = parts.get("headers", b"")
+    if b"\x02CC" in headers or b"\x03BCC" in headers:
         _read_copies(traits, parts["headers"])
     if "delivery_mode" in parts:
         mode = parts["delivery_mode"][0]
         if mode not in (1, 2):
             raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{mode}}}")
         traits.persistent = mode == 2
+    traits.rewrite = bool(traits.copies) or traits.strip_bcc or traits.reply_to_us
     return traits
 
 
 def parse_expiration(value: str) -> int:
     """Milliseconds; RabbitMQ's texts when it is no such number."""
-    match = re.match(r"[+-]?\d+", value)
+    match = re.match(r"[+-]?[0-9]+", value)
     if match is None:
         raise PreconditionFailed(f"invalid expiration '{value}': no_integer")
     rest = value[match.end() :]
     if rest:
-        raise PreconditionFailed(f"invalid expiration '{value}': {{leftover_string,{erlang_string(rest)}}}")
-    number = int(match.group())
+        raise PreconditionFailed(
+            f"invalid expiration '{value}': {{leftover_string,{erlang_string(rest)}}}"
+        )
+    number = int(match.group())  # a short string: 255 digits at most
     problem = check_expiry(number)
     if problem:
         raise PreconditionFailed(f"invalid expiration '{value}': {problem}")

@@ -31,7 +31,15 @@ class Address:
 class Traits:
     """What the broker itself reads out of a property list; shared by equal property lists."""
 
-    __slots__ = ("copies", "expiration_ms", "persistent", "priority", "reply_to_us", "strip_bcc")
+    __slots__ = (
+        "copies",
+        "expiration_ms",
+        "persistent",
+        "priority",
+        "reply_to_us",
+        "rewrite",
+        "strip_bcc",
+    )
 
     def __init__(self) -> None:
         self.expiration_ms: int | None = None
@@ -40,6 +48,7 @@ class Traits:
         self.copies: tuple[str, ...] = ()  # CC and BCC routing keys
         self.strip_bcc = False
         self.reply_to_us = False
+        self.rewrite = False  # the message can't go on as it came
 
 
 PLAIN = Traits()
@@ -86,11 +95,7 @@ class Message:
     # -- sending ---------------------------------------------------------------------------------
     def content_for(self, channel: int, frame_max: int) -> bytes:
         """The content frames for this channel number, no frame larger than allowed."""
-        if (
-            frame_max == 0
-            or frame_max >= FRAME_MAX_DEFAULT
-            or len(self.content) <= frame_max
-        ):
+        if frame_max == 0 or frame_max >= FRAME_MAX_DEFAULT or len(self.content) <= frame_max:
             return on_channel(self.content, channel)
         header = encode_header(self.body_size, properties_of(self.content))
         return encode_content(channel, header, self.body, frame_max)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
 from warren.amqp.frames import METHOD, encode_frame
-from warren.amqp.hot import encode_confirm
+from warren.amqp.hot import PUBLISH_IDS, encode_confirm
 from warren.amqp.properties import encode_property
+from warren.amqp.session import undecodable
 from warren.amqp.tables import join_table, split_table
-from warren.broker.inspection import inspect
+from warren.broker.inspection import REPLY_TO, inspect
 from warren.broker.message import PLAIN, Address, Message, Traits
 from warren.broker.reply import ReplyConsumer
 from warren.broker.vhost import NeedsMessage
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Routes and property lists remembered a channel.
 _REMEMBER = 1024
+#: Only property lists up to this size are worth remembering.
+_SHORT = 512
 
 
 class Route:
@@ -48,6 +51,7 @@ class Publisher:
         "_channel",
         "_connection",
         "_core",
+        "_gap",
         "_nacks",
         "_number",
         "_routes",
@@ -73,6 +77,7 @@ class Publisher:
         self.sequence = 0
         self._settled = 0  # confirms were sent up to this one
         self._nacks: list[int] = []
+        self._gap = False  # some confirms were lost on purpose
         #: Publishes that wait for tx.commit; None when the channel is not transactional.
         self.transaction: list[tuple[Route, Message, list[Any]]] | None = None
 
@@ -98,13 +103,7 @@ class Publisher:
             self.sequence += 1
             self._core.confirming[self] = None
         targets = route.targets
-        if (
-            targets is None
-            or not targets
-            or traits.copies
-            or traits.reply_to_us
-            or self.transaction is not None
-        ):
+        if targets is None or not targets or traits.rewrite or self.transaction is not None:
             self._publish_slow(route, message)
             return
         core = self._core
@@ -130,13 +129,17 @@ class Publisher:
             impersonator=self._connection.impersonator,
             may_reply=self._channel.reply_consumer is not None,
         )
-        if len(self._traits) >= _REMEMBER:
-            self._traits.clear()
-        self._traits[properties] = traits
+        if len(properties) <= _SHORT:
+            if len(self._traits) >= _REMEMBER:
+                self._traits.clear()
+            self._traits[properties] = traits
         return traits
 
     def _find_route(self, arguments: bytes) -> Route:
-        method = m.decode_method(b"\x00\x3c\x00\x28" + arguments)
+        try:
+            method = m.decode_method(PUBLISH_IDS + arguments)
+        except m.MethodError as error:
+            raise undecodable(error, arguments) from None
         assert isinstance(method, m.BasicPublish)
         if method.immediate:
             raise NotImplementedByBroker("immediate=true")
@@ -147,18 +150,17 @@ class Publisher:
                 f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'"
             )
         try:
-            targets = vhost.route(exchange, (method.routing_key,), None)
+            targets: list[Any] | None = vhost.route(exchange, (method.routing_key,), None)
         except NeedsMessage:
+            targets = None
+        if method.exchange == "" and method.routing_key.startswith(REPLY_TO):
+            # Direct replies come and go without a change of topology.
             targets = None
         address = Address(method.exchange, method.routing_key)
         route = Route(address, exchange, method.mandatory, targets)
         if len(self._routes) >= _REMEMBER:
             self._routes.clear()
-        # Direct replies come and go without a change of topology.
-        if not (targets and any(isinstance(target, ReplyConsumer) for target in targets)) and not (
-            method.exchange == "" and method.routing_key.startswith("amq.rabbitmq.reply-to.")
-        ):
-            self._routes[arguments] = route
+        self._routes[arguments] = route
         return route
 
     def _publish_slow(self, route: Route, message: Message) -> None:
@@ -214,18 +216,28 @@ class Publisher:
     def send_confirms(self) -> None:
         """Settle everything published since the last time."""
         first, last = self._settled + 1, self.sequence
-        if first > last:
-            return
-        if self._connection.confirm_fault is not None and self._connection.confirm_fault(self):
+        gate = self._core.confirm_gate
+        if first <= last and (gate is None or gate(self, last)):
+            self.confirm(last)
+
+    def confirm(self, last: int) -> None:
+        """Settle everything up to one message."""
+        first = self._settled + 1
+        if first > last or self._channel.closed:
             return
         self._settled = last
         self._connection.wants_write()
-        if not self._nacks:
+        if not self._nacks and not self._gap:
             self._send_confirm(last, multiple=last > first, ack=True)
             return
-        nacks, self._nacks = self._nacks, []
+        nacks = [tag for tag in self._nacks if tag <= last]
+        self._nacks = self._nacks[len(nacks) :]
         refused = set(nacks)
         acks = [tag for tag in range(first, last + 1) if tag not in refused]
+        if self._gap:
+            for tag in range(first, last + 1):
+                self._send_confirm(tag, multiple=False, ack=tag not in refused)
+            return
         self._coalesce(nacks, acks, ack=False)
         if len(acks) == 1:
             self._send_confirm(acks[0], multiple=False, ack=True)
@@ -245,10 +257,11 @@ class Publisher:
         frame = encode_confirm(self._number, tag, multiple=multiple, ack=ack)
         self._connection.session.out.append(frame)
 
-    def forget_confirms(self) -> None:
-        """Never confirm what was published up to now."""
-        self._settled = self.sequence
-        self._nacks.clear()
+    def lose_confirms(self, last: int) -> None:
+        """Never confirm what was published up to there: from now on, nothing is summed up."""
+        self._settled = last
+        self._nacks = [tag for tag in self._nacks if tag > last]
+        self._gap = True
 
     # -- transactions ----------------------------------------------------------------------------
     def commit(self) -> bool:
@@ -271,4 +284,3 @@ def _without_bcc(message: Message) -> Message:
     entries.pop("BCC", None)
     parts["headers"] = join_table(entries)
     return message.rewritten(parts, message.address, message.traits)
-

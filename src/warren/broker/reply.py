@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from warren.amqp.hot import DELIVERY, deliver_prefix
@@ -10,6 +11,12 @@ from warren.broker.message import Message
 
 if TYPE_CHECKING:
     from warren.broker.channel import Channel
+
+
+log = logging.getLogger(__name__)
+
+#: Octets of replies that wait for a client which does not read; the rest is dropped.
+_MOST_UNREAD = 16 << 20
 
 
 class ReplyConsumer:
@@ -26,7 +33,12 @@ class ReplyConsumer:
     def publish(self, message: Message) -> bool:
         """Send a reply; it is held by nobody afterwards, and takes no delivery tag."""
         channel = self.channel
-        session = channel.connection.session
+        connection = channel.connection
+        session = connection.session
+        if connection.budget < -_MOST_UNREAD:
+            log.warning("%s: reads no replies, one is dropped", connection.name)
+            return True
+        connection.budget -= len(message.content)
         suffix = message.address.suffix
         session.out += (
             deliver_prefix(channel.number, self._tag, suffix),
@@ -34,5 +46,5 @@ class ReplyConsumer:
             suffix,
             message.content_for(channel.number, session.frame_max),
         )
-        channel.connection.wants_write()
+        connection.wants_write()
         return True

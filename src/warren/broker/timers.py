@@ -11,17 +11,18 @@ from warren.clock import Clock
 class Timer:
     """One call that is due at a time; ``cancel`` makes it never happen."""
 
-    __slots__ = ("callback", "deadline_ms")
+    __slots__ = ("callback", "deadline_ms", "number")
 
-    def __init__(self, deadline_ms: int, callback: Callable[[], None]) -> None:
+    def __init__(self, deadline_ms: int, number: int, callback: Callable[[], None]) -> None:
         self.deadline_ms = deadline_ms
+        self.number = number
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
         self.callback = None
 
     def __lt__(self, other: Timer) -> bool:
-        return self.deadline_ms < other.deadline_ms
+        return (self.deadline_ms, self.number) < (other.deadline_ms, other.number)
 
 
 class Timers:
@@ -34,9 +35,11 @@ class Timers:
         self.clock = clock
         self._heap: list[Timer] = []
         self._sweep_at = self._SWEEP_AT
+        self._made = 0
 
     def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        timer = Timer(self.clock.monotonic_ms() + delay_ms, callback)
+        self._made += 1
+        timer = Timer(self.clock.monotonic_ms() + delay_ms, self._made, callback)
         heappush(self._heap, timer)
         if len(self._heap) > self._sweep_at:
             self._heap = [timer for timer in self._heap if timer.callback is not None]

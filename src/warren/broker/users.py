@@ -50,7 +50,9 @@ class Users:
 
     def __init__(self) -> None:
         self._users = {
-            "guest": User.create("guest", "guest", frozenset(("administrator",)), loopback_only=True)
+            "guest": User.create(
+                "guest", "guest", frozenset(("administrator",)), loopback_only=True
+            )
         }
 
     def get(self, name: str) -> User | None:

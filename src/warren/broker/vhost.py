@@ -100,6 +100,8 @@ class VirtualHost:
     ) -> Exchange:
         arguments = arguments if arguments is not None else Table()
         cls = EXCHANGE_TYPES.get(kind)
+        if not kind:
+            raise CommandInvalid("invalid exchange type ''")
         if cls is None:
             raise CommandInvalid(f"unknown exchange type '{kind}'")
         refuse_default_exchange(name)
@@ -145,13 +147,18 @@ class VirtualHost:
         self._end_exchange(exchange)
 
     def _end_exchange(self, exchange: Exchange) -> None:
-        del self.exchanges[exchange.name]
-        self.version += 1
-        for binding in exchange.bindings.values():
-            sources = self._sources.get(binding.destination)
-            if sources is not None:
-                sources.discard(exchange)
-        self._unbind_destination(exchange)
+        """Delete an exchange, and the auto-delete exchanges that lead nowhere without it."""
+        doomed = [exchange]
+        while doomed:
+            current = doomed.pop()
+            if self.exchanges.pop(current.name, None) is None:
+                continue
+            self.version += 1
+            for binding in current.bindings.values():
+                sources = self._sources.get(binding.destination)
+                if sources is not None:
+                    sources.discard(current)
+            doomed += self._take_off(current)
 
     # -- queues ----------------------------------------------------------------------------------
     def declare_queue(
@@ -212,7 +219,8 @@ class VirtualHost:
             return 0
         del self.queues[queue.name]
         self.version += 1
-        self._unbind_destination(queue)
+        for exchange in self._take_off(queue):
+            self._end_exchange(exchange)
         if queue.owner is not None:
             queue.owner.exclusive_queues.pop(queue, None)
         return queue.end()
@@ -241,7 +249,8 @@ class VirtualHost:
         self.version += 1
         if not exchange.bindings_of(destination):
             self._sources[destination].discard(exchange)
-        self._maybe_auto_delete(exchange)
+        if exchange.auto_delete and not exchange.bindings:
+            self._end_exchange(exchange)
 
     def is_bound(
         self, source: str, destination: AnyQueue, routing_key: str, arguments: Table
@@ -249,21 +258,21 @@ class VirtualHost:
         exchange = self.exchanges.get(source)
         if exchange is None:
             return False
-        return Binding(source, destination, "queue", routing_key, arguments).key in exchange.bindings
+        return (
+            Binding(source, destination, "queue", routing_key, arguments).key in exchange.bindings
+        )
 
-    def _unbind_destination(self, destination: Exchange | AnyQueue) -> None:
+    def _take_off(self, destination: Exchange | AnyQueue) -> list[Exchange]:
+        """Remove all bindings to a destination; returns the exchanges that go with the last."""
+        emptied = []
         for exchange in self._sources.pop(destination, ()):
             exchange.remove_destination(destination)
-            self._maybe_auto_delete(exchange)
-
-    def _maybe_auto_delete(self, exchange: Exchange) -> None:
-        if exchange.auto_delete and not exchange.bindings and exchange.name in self.exchanges:
-            self._end_exchange(exchange)
+            if exchange.auto_delete and not exchange.bindings:
+                emptied.append(exchange)
+        return emptied
 
     # -- routing ---------------------------------------------------------------------------------
-    def route(
-        self, exchange: Exchange, keys: Sequence[str], message: Message | None
-    ) -> list[Any]:
+    def route(self, exchange: Exchange, keys: Sequence[str], message: Message | None) -> list[Any]:
         """The queues that get a message, each once; follows bindings between exchanges.
 
         Without a message, routes that depend on more than the key raise ``NeedsMessage``.
@@ -276,7 +285,7 @@ class VirtualHost:
         while todo:
             current = todo.pop()
             destinations = self._step(current, keys, message)
-            if not destinations and current.alternate is not None:
+            if not destinations and current.alternate:
                 alternate = self.exchanges.get(current.alternate)
                 destinations = [alternate] if alternate is not None else []
             for destination in destinations:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from warren._version import __version__
-from warren.cli import broker
+from warren.cli import broker, demo
 from warren.errors import WarrenError
 
 
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"warren {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     broker.add_parser(commands)
+    demo.add_parser(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from warren.broker.connection import BrokerConnection
 from warren.broker.core import BrokerCore
 from warren.broker.publisher import Publisher
 
@@ -14,6 +13,7 @@ from warren.broker.publisher import Publisher
 class Faults:
     """What can go wrong with a broker, one method each.
 
+    Confirm faults hold for every connection, also for those to come, until they are changed.
     Where chance is involved, the same ``seed`` gives the same faults.
     """
 
@@ -39,55 +39,45 @@ class Faults:
 
     def hold_confirms(self, hold: bool = True) -> None:
         """Keep publisher confirms back (True), or send all that were kept back (False)."""
-
-        def change() -> None:
-            for connection in self._core.connections:
-                connection.confirm_fault = (lambda publisher: True) if hold else None
-                if not hold:
-                    _confirm_now(connection)
-
-        self._run(change)
+        self._set_gate((lambda publisher, last: False) if hold else None)
 
     def delay_confirms(self, delay_s: float) -> None:
         """Send confirms this much later, on the broker's clock; 0 for at once."""
+        scheduled: dict[Publisher, int] = {}
 
-        def change() -> None:
-            for connection in self._core.connections:
-                connection.confirm_fault = self._delayer(connection, delay_s) if delay_s else None
+        def gate(publisher: Publisher, last: int) -> bool:
+            if scheduled.get(publisher, 0) < last:
+                scheduled[publisher] = last
+                self._core.timers.after(
+                    round(delay_s * 1000), lambda: self._confirm_late(publisher, last, scheduled)
+                )
+            return False
 
-        self._run(change)
+        self._set_gate(gate if delay_s else None)
 
-    def _delayer(
-        self, connection: BrokerConnection, delay_s: float
-    ) -> Callable[[Publisher], bool]:
-        late: set[Publisher] = set()
-
-        def fault(publisher: Publisher) -> bool:
-            if publisher in late:
-                late.discard(publisher)
-                return False
-
-            def send() -> None:
-                late.add(publisher)
-                publisher.send_confirms()
-
-            self._core.timers.after(round(delay_s * 1000), send)
-            return True
-
-        return fault
+    @staticmethod
+    def _confirm_late(publisher: Publisher, last: int, scheduled: dict[Publisher, int]) -> None:
+        publisher.confirm(last)
+        if scheduled.get(publisher) == last:
+            del scheduled[publisher]
 
     def drop_confirms(self, chance: float = 1.0) -> None:
         """Lose confirms: what is lost is never sent. 0 ends it."""
 
-        def fault(publisher: Publisher) -> bool:
+        def gate(publisher: Publisher, last: int) -> bool:
             if self._random.random() < chance:
-                publisher.forget_confirms()
-                return True
-            return False
+                publisher.lose_confirms(last)
+                return False
+            return True
 
+        self._set_gate(gate if chance else None)
+
+    def _set_gate(self, gate: Callable[[Publisher, int], bool] | None) -> None:
         def change() -> None:
+            self._core.confirm_gate = gate
             for connection in self._core.connections:
-                connection.confirm_fault = fault if chance else None
+                for channel in connection.session.ready.values():
+                    channel.publisher.send_confirms()  # type: ignore[attr-defined]
 
         self._run(change)
 
@@ -95,15 +85,10 @@ class Faults:
         """Cancel a queue's consumers from the broker's side; returns how many."""
 
         def cancel() -> int:
-            consumers = list(self._core.vhosts[vhost].queue(queue).rota)
+            consumers = list(self._core.vhosts[vhost].queues[queue].rota)
             for consumer in consumers:
                 consumer.channel.queue_gone(consumer)
                 consumer.queue.remove_consumer(consumer)
             return len(consumers)
 
         return int(self._run(cancel))
-
-
-def _confirm_now(connection: BrokerConnection) -> None:
-    for channel in connection.session.ready.values():
-        channel.publisher.send_confirms()  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ class AmqpProtocol(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._closing = True
-        self._server.protocols.discard(self)
+        self._server.gone(self)
         self.connection.session.lost()
         self._server.after_event()
 
@@ -134,8 +134,8 @@ class AmqpProtocol(asyncio.Protocol):
         if not self.connection.session.beat(wrote):
             self._transport.abort()
             return
-        self._wrote = False
-        self.connection.wants_write()
+        self.write()
+        self._wrote = False  # a heartbeat is no reason to leave out the next
         self._beat_later()
 
     def _handshake_over(self) -> None:

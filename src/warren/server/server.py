@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import errno
 import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
 
 from warren.broker.core import BrokerCore
 from warren.errors import ConnectionForced, ListenError
 from warren.server.protocol import AmqpProtocol
 
+T = TypeVar("T")
+
 _BACKLOG = 4096
+#: How long clients may take to answer when the broker stops.
+_GOODBYE_S = 0.5
 
 
 class Server:
@@ -25,6 +33,8 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
         self._again = False
+        self._empty = asyncio.Event()
+        self._unwatch: Callable[[], None] = lambda: None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
@@ -36,12 +46,16 @@ class Server:
             )
         except OSError as error:
             raise ListenError(host, port, _explain(error)) from None
-        self.core.clock.on_jump(self._time_moved)
+        self._unwatch = self.core.clock.watch(
+            lambda: self._in_loop(self.core.timers.next_deadline_ms),
+            lambda: self._in_loop(self._tick),
+        )
         self.core.opened = self._opened
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Close the listener, tell the clients, and end."""
+        self._unwatch()
         if self._listener is not None:
             self._listener.close()
         for protocol in list(self.protocols):
@@ -50,19 +64,26 @@ class Server:
             )
             protocol.connection.wants_write()
         self.after_event()
-        deadline = self._loop.time() + 0.5
-        while self.protocols and self._loop.time() < deadline:
-            await asyncio.sleep(0.005)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_gone(), _GOODBYE_S)
         for protocol in list(self.protocols):
             protocol.abort()
-        if self._timer is not None:
-            self._timer.cancel()
-        while self.protocols:
-            await asyncio.sleep(0)
+        await self._all_gone()
         if self._timer is not None:
             self._timer.cancel()
         if self._listener is not None:
             await self._listener.wait_closed()
+
+    async def _all_gone(self) -> None:
+        if self.protocols:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def gone(self, protocol: AmqpProtocol) -> None:
+        """A connection has ended."""
+        self.protocols.discard(protocol)
+        if not self.protocols:
+            self._empty.set()
 
     # -- the rhythm ------------------------------------------------------------------------------
     def after_event(self) -> None:
@@ -106,21 +127,13 @@ class Server:
         self.core.tick()
         self.after_event()
 
-    def _time_moved(self) -> None:
-        """Run what a jump of the clock made due; returns when it is done."""
+    def _in_loop(self, act: Callable[[], T]) -> T:
+        """Do something on the broker's own thread, and wait for it."""
         if threading.get_ident() == self._thread:
-            self._tick()
-            return
-        done = threading.Event()
-
-        def tick() -> None:
-            try:
-                self._tick()
-            finally:
-                done.set()
-
-        self._loop.call_soon_threadsafe(tick)
-        done.wait(10)
+            return act()
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._loop.call_soon_threadsafe(lambda: future.set_result(act()))
+        return future.result(10)
 
 
 def _explain(error: OSError) -> str:

@@ -471,10 +471,14 @@ def test_the_standby_takes_over_when_the_exclusive_consumer_is_killed(
 
 
 # -- connections ---------------------------------------------------------------------------------
-def test_heartbeats_keep_an_idle_connection_open(pika_connect: Connect) -> None:
+def test_heartbeats_keep_an_idle_connection_open(
+    pika_connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "pika.heartbeat")
     connection = pika_connect(heartbeat=1)
-    connection.process_data_events(time_limit=3.5)  # pika gives up after 2 s without a word
+    connection.process_data_events(time_limit=3.5)  # a silent client is dropped before that
     connection.channel()
+    assert caplog.messages.count("Received heartbeat frame") >= 3
 
 
 def test_a_program_that_hangs_loses_its_connection_and_its_messages(

@@ -113,9 +113,7 @@ keys = st.text(max_size=60)
 
 def typed(octets: str = "tbBsuIilLfdDSTVxAF") -> st.SearchStrategy[Typed]:
     """Values of these types, with tables and arrays inside each other."""
-    scalars = st.one_of(
-        [st.builds(Typed, st.just(o), SCALARS[o]) for o in octets if o in SCALARS]
-    )
+    scalars = st.one_of([st.builds(Typed, st.just(o), SCALARS[o]) for o in octets if o in SCALARS])
     if "A" not in octets:
         return scalars
     return st.recursive(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 from urllib.parse import quote_plus
 
-from warren.broker.exchanges.tally import Tally, join, leave, members
 from warren.amqp.terms import field_type, table_identity
+from warren.broker.exchanges.tally import Tally, join, leave, members
 
 ALTERNATE = "alternate-exchange"
 INTERNAL_ERROR = "INTERNAL_ERROR"

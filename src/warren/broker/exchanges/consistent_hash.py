@@ -163,12 +163,9 @@ class ConsistentHashExchange(Exchange):
 
     def _unlink(self, binding: Binding) -> None:
         destination = binding.destination
-        member = self._ring.member(destination)
-        if member is None or member.binding is not binding:
-            return
-        self._ring.remove(destination)
-        for other in self.bindings_of(destination)[:1]:
-            self._ring.add(other)
+        # As in RabbitMQ: whichever of its weights is unbound, the queue leaves the ring.
+        if self._ring.member(destination) is not None:
+            self._ring.remove(destination)
 
 
 def _octets(value: Any) -> bytes:

@@ -65,8 +65,8 @@ class HeadersExchange(Exchange):
     def validate_binding(self, routing_key: str, arguments: dict[str, Any]) -> str | None:
         match = arguments.get("x-match", "all")
         if not isinstance(match, str):
-            shown = f"type {field_type(arguments, 'x-match')} (value {erlang_text(match)}); expected longstr"
-            return f"Invalid x-match field {shown}"
+            kind, value = field_type(arguments, "x-match"), erlang_text(match)
+            return f"Invalid x-match field type {kind} (value {value}); expected longstr"
         if match not in _KINDS:
             shown = f"value {erlang_text(match)}; expected all, any, all-with-x, or any-with-x"
             return f"Invalid x-match field {shown}"

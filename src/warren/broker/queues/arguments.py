@@ -145,11 +145,13 @@ def _age(value: Any, kind: str, arguments: Table) -> Problem:
 
 def parse_age_s(value: str) -> int:
     """``7D`` and the like in seconds; 0 if it can't be read."""
-    match = re.fullmatch(r"(\d+)([YMDhms])", value)
-    return int(match[1]) * _AGE_UNITS_S[match[2]] if match else 0
+    match = re.fullmatch(r"([0-9]+)([YMDhms])", value)
+    return int(match[1][-18:]) * _AGE_UNITS_S[match[2]] if match else 0
 
 
-_LOCATORS = _one_of("invalid_queue_locator_arg", "client-local", "balanced", "least-leaders", "random")
+_LOCATORS = _one_of(
+    "invalid_queue_locator_arg", "client-local", "balanced", "least-leaders", "random"
+)
 _queue_type = _one_of("\"unsupported queue type '{}'\"", "classic", "quorum", "stream")
 
 #: In RabbitMQ's order: the first problem is the one that is told.

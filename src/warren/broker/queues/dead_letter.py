@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp.properties import decode_property
-from warren.amqp.tables import Table, Timestamp, encode_value, join_table, split_table
+from warren.amqp.tables import Table, Timestamp, encode_value, join_table, raw, split_table
 from warren.broker.message import Address, Message, Traits
 
 if TYPE_CHECKING:
@@ -20,17 +20,21 @@ if TYPE_CHECKING:
 
 
 def dead_letter(queue: Queue, message: Message, reason: str) -> None:
+    """Give a message up. It goes on when the broker settles: chains of queues need no stack."""
+    if queue.settings.dead_letter_exchange is not None:
+        queue.core.dead_letters.append((queue, message, reason))
+
+
+def send_letter(queue: Queue, message: Message, reason: str) -> None:
     """Publish a message to its queue's dead-letter exchange, if there is one."""
     settings, vhost = queue.settings, queue.vhost
-    if settings.dead_letter_exchange is None:
-        return
-    exchange = vhost.exchanges.get(settings.dead_letter_exchange)
-    if exchange is None:
+    exchange = vhost.exchanges.get(settings.dead_letter_exchange or "")
+    key = settings.dead_letter_routing_key
+    if exchange is None or (key is not None and len(raw(key)) > 255):
         return
     now_s = vhost.core.clock.wall_ms() // 1000
-    routing_key = settings.dead_letter_routing_key
     letter, deaths = make_letter(
-        message, queue.name, reason, now_s, exchange=exchange.name, routing_key=routing_key
+        message, queue.name, reason, now_s, exchange=exchange.name, routing_key=key
     )
     keys = (letter.address.routing_key, *letter.traits.copies)
     targets = vhost.route(exchange, keys, letter)

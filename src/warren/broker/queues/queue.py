@@ -50,9 +50,7 @@ class Queue:
         self.owner = owner
         self.arguments = arguments if arguments is not None else Table()
         self.settings = settings = QueueSettings.from_arguments(self.arguments)
-        self.rota = Rota(
-            settings.single_active_consumer, by_priority=settings.kind == "classic"
-        )
+        self.rota = Rota(settings.single_active_consumer, by_priority=settings.kind == "classic")
         self.ready: Ready | PriorityReady = (
             PriorityReady(settings.max_priority) if settings.max_priority else Ready()
         )
@@ -201,9 +199,7 @@ class Queue:
         self.unacked += 1
         self.unacked_bytes += entry[1].body_size
 
-    def counted_content(
-        self, entry: Entry, content: bytes, channel: int, frame_max: int
-    ) -> bytes:
+    def counted_content(self, entry: Entry, content: bytes, channel: int, frame_max: int) -> bytes:
         """The content; a quorum queue tells in it how often the message was given back."""
         if self.kind != "quorum":
             return content
@@ -377,4 +373,3 @@ class Queue:
             "consumers": len(self.rota),
             "single_active_consumer_tag": active.tag if active is not None else None,
         }
-

@@ -14,7 +14,6 @@ from heapq import heappop, heappush
 from warren.broker.message import Message
 
 Entry = tuple[int, Message, int, int]
-POSITION, MESSAGE, EXPIRES_AT, RETURNS = range(4)
 
 
 class Ready:
@@ -73,7 +72,7 @@ class PriorityReady:
         return self._count
 
     def _level(self, entry: Entry) -> Ready:
-        priority = min(entry[MESSAGE].traits.priority, self.highest)
+        priority = min(entry[1].traits.priority, self.highest)
         level = self._levels[priority]
         if level is None:
             level = self._levels[priority] = Ready()

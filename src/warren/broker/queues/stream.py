@@ -172,9 +172,7 @@ class StreamQueue:
     def requeue(self, entry: Entry) -> None:
         self.settle(entry)
 
-    def counted_content(
-        self, entry: Entry, content: bytes, channel: int, frame_max: int
-    ) -> bytes:
+    def counted_content(self, entry: Entry, content: bytes, channel: int, frame_max: int) -> bytes:
         return content
 
     def take(self) -> Entry | None:

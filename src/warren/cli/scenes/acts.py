@@ -63,9 +63,7 @@ def _exchange(name: str, kind: str, **arguments: Any) -> Method:
 
 
 def _bind(exchange: str, queue: str, key: str = "", **arguments: Any) -> Method:
-    return QueueBind(
-        queue=queue, exchange=exchange, routing_key=key, arguments=_table(arguments)
-    )
+    return QueueBind(queue=queue, exchange=exchange, routing_key=key, arguments=_table(arguments))
 
 
 def _table(arguments: Mapping[str, Any]) -> Table:
@@ -94,7 +92,11 @@ FANOUT = Act(
         _exchange("prices", "fanout"),
         *(_bind("prices", queue) for queue in ("website", "app", "partners")),
     ),
-    (Route("every message", "website"), Route("every message", "app"), Route("every message", "partners")),
+    (
+        Route("every message", "website"),
+        Route("every message", "app"),
+        Route("every message", "partners"),
+    ),
     (Letter("", ("website", "app", "partners")),),
     rounds=80,
 )

@@ -96,7 +96,9 @@ class Link:
         self.sock.sendall(frames.PROTOCOL_HEADER)
         self.server_properties = self._answer(methods.ConnectionStart).server_properties
         capabilities = Table(
-            dict.fromkeys(("publisher_confirms", "basic.nack", "authentication_failure_close"), True)
+            dict.fromkeys(
+                ("publisher_confirms", "basic.nack", "authentication_failure_close"), True
+            )
         )
         about = Table({"product": name, "capabilities": capabilities})
         secret = f"\0{user}\0{password}".encode()
@@ -172,17 +174,23 @@ class Link:
     ) -> None:
         method = methods.BasicPublish(exchange=exchange, routing_key=key, mandatory=mandatory)
         header = encode_header(len(body), encode_properties(properties))
-        self._published += 1
-        if self._unconfirmed is not None:
-            self._unconfirmed.add(self._published)
-        self.sock.sendall(
+        self.send_encoded(
             frames.encode_frame(frames.METHOD, CHANNEL, method.encode())
-            + encode_content(CHANNEL, header, body, self.frame_max)
+            + encode_content(CHANNEL, header, body, self.frame_max),
+            count=1,
         )
 
-    def wait_confirmed(self) -> None:
-        """Return when everything published has been confirmed."""
-        while self._unconfirmed:
+    def send_encoded(self, messages: bytes, count: int) -> None:
+        """Publish messages that are frames already."""
+        first = self._published + 1
+        self._published += count
+        if self._unconfirmed is not None:
+            self._unconfirmed.update(range(first, first + count))
+        self.sock.sendall(messages)
+
+    def wait_confirmed(self, but: int = 0) -> None:
+        """Return when everything published has been confirmed, or all but this many."""
+        while self._unconfirmed and len(self._unconfirmed) > but:
             self._receive(TIMEOUT_S, needed="publisher confirms")
 
     def ack(self, delivery: Delivery) -> None:
@@ -200,6 +208,12 @@ class Link:
             if left_s <= 0 or not self._receive(left_s):
                 return None
         return self.inbox.popleft()
+
+    def take_rest(self) -> bytes:
+        """Bytes that came along with the last answer, for those who read the socket themselves."""
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
 
     # -- the wire --------------------------------------------------------------------------------
     def _send(self, method: Method, channel: int = CHANNEL) -> None:

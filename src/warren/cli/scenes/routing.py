@@ -126,7 +126,9 @@ class Routing:
             colour = "red" if route.queue == RETURNED else _COLOURS[place % len(_COLOURS)]
             row = Text(head if place == 0 else " " * len(head))
             row.append(f"─{fork}─ " if place == 0 else f" {fork}─ ")
-            row.append(f"{route.label} ".ljust(widest + 2, "─") if route.label else "─" * (widest + 2))
+            row.append(
+                f"{route.label} ".ljust(widest + 2, "─") if route.label else "─" * (widest + 2)
+            )
             row.append("▶ ")
             row.append(route.queue.ljust(15), style=f"bold {colour}")
             row.append(bar(count, most, max(8, min(24, room))), style=colour)

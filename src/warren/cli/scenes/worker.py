@@ -5,23 +5,17 @@ A worker tells what it does on stdout, a JSON object a line. It goes when the br
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
 
+from warren.cli.scenes import load
 from warren.cli.scenes.link import Delivery, Link, Refused
+from warren.cli.scenes.load import tell
 
 PREFETCH = 10
 RETRY_S = 0.05
 _ACCESS_REFUSED = 403
-
-
-def tell(kind: str, **facts: Any) -> None:
-    """Tell the demo."""
-    sys.stdout.write(json.dumps({"kind": kind, **facts}) + "\n")
-    sys.stdout.flush()
 
 
 def work(url: str, queue: str, how: str, work_ms: str, stop_at: str) -> None:
@@ -64,21 +58,17 @@ def _handle(link: Link, delivery: Delivery, work_s: float, stop_at: int) -> None
     tell("done", number=number)
 
 
-def main(task: str, *arguments: str) -> int:
-    from warren.cli.scenes import load
+_TASKS: dict[str, Callable[..., None]] = {
+    "work": work,
+    "publish": load.publish,
+    "consume": load.consume,
+    "ping": load.ping,
+}
 
-    tasks = {
-        "work": work,
-        "publish": load.publish,
-        "consume": load.consume,
-        "ping": load.ping,
-    }
+
+def main(task: str, *arguments: str) -> int:
     try:
-        tasks[task](*arguments)
-    except BrokenPipeError:
-        # The demo is gone. Nobody reads what is still in the buffer: don't try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        _TASKS[task](*arguments)
     except OSError as error:
         tell("failed", why=str(error))
         return 1

@@ -1,0 +1,213 @@
+"""Scene 3: a worker is killed with kill -9 in the middle of its work, and another goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table as Grid
+from rich.text import Text
+
+from warren.cli.scenes.crew import Crew, Event
+from warren.cli.scenes.ledger import Account, Ledger
+from warren.cli.scenes.link import Link
+from warren.cli.scenes.stage import Stage, lines, mark
+
+_NEVER = 0
+_COLOURS = {"A": "cyan", "B": "magenta"}
+_STATES = {
+    "starting": "[dim]starting[/]",
+    "standby": "[yellow]○ standby[/]",
+    "active": "[bold green]● active[/]",
+    "killed": "[bold red]✗ killed[/]",
+}
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A way to have one worker at a time on a queue."""
+
+    name: str
+    how_it_works: str
+    queue: str
+    exclusive: bool
+    arguments: dict[str, Any]
+    messages: int
+    work_ms: float
+
+
+SINGLE_ACTIVE = Arrangement(
+    "single active consumer",
+    "both are subscribed, the broker feeds one",
+    "orders",
+    exclusive=False,
+    arguments={"x_single_active_consumer": True},
+    messages=360,
+    work_ms=6,
+)
+EXCLUSIVE = Arrangement(
+    "exclusive consumer",
+    "the second is refused and tries again every 50 ms",
+    "invoices",
+    exclusive=True,
+    arguments={},
+    messages=240,
+    work_ms=6,
+)
+
+
+def play(stage: Stage, url: str, ledger: Ledger) -> None:
+    stage.scene(
+        3,
+        "kill -9",
+        "Two worker processes, one queue, one message at a time, in order. The one that works is",
+        "killed with a message in its hands. The other must go on with exactly that message.",
+    )
+    for arrangement in (SINGLE_ACTIVE, EXCLUSIVE):
+        with Crew(url) as crew, Link(url) as link:
+            Failover(stage, crew, arrangement, ledger.open(arrangement.name)).play(link)
+        stage.pause(0.8)
+
+
+@dataclass
+class Post:
+    """A worker as the picture shows it."""
+
+    pid: int = 0
+    state: str = "starting"
+    done: int = 0
+    refused: int = 0
+
+
+class Failover:
+    """One arrangement: two workers, a kill, and what came of it."""
+
+    def __init__(self, stage: Stage, crew: Crew, plan: Arrangement, account: Account) -> None:
+        self._stage, self._crew, self._plan, self._account = stage, crew, plan, account
+        self._count = 60 if stage.quick else plan.messages
+        self._kill_at = self._count * 2 // 5
+        self._posts = {"A": Post(), "B": Post()}
+        self._done: list[tuple[int, str]] = []
+        self._victim = 0
+        self._killed_at = 0.0
+        self._took_over_ms: float | None = None
+        self._redelivered = 0
+        self._refusal = ""
+        self._in_order = False
+        self._over = False
+
+    def play(self, link: Link) -> None:
+        queue = self._plan.queue
+        link.queue(queue, **self._plan.arguments)
+        link.confirms()
+        with self._stage.live(self._draw):
+            self._hire("A", stop_at=self._kill_at)
+            self._take_in(self._crew.wait_for("subscribed"))
+            self._hire("B")
+            self._take_in(self._crew.wait_for("refused" if self._plan.exclusive else "subscribed"))
+            self._stage.pause(0.4)
+            for number in range(1, self._count + 1):
+                self._account.sent(number)
+                link.publish("", queue, b"%d" % number)
+            link.wait_confirmed()
+            while self._account.outstanding > 0:
+                self._take_in(self._crew.next())
+            self._conclude(link.delete(queue))
+
+    def _hire(self, name: str, stop_at: int = _NEVER) -> None:
+        plan = self._plan
+        how = "exclusive" if plan.exclusive else "shared"
+        work_ms = 1 if self._stage.quick else plan.work_ms
+        post = self._posts[name]
+        post.pid = self._crew.hire(name, "work", plan.queue, how, work_ms, stop_at)
+        post.state, post.refused = "starting", 0
+
+    def _take_in(self, event: Event) -> None:
+        post = self._posts[event.worker]
+        if event.kind == "refused":
+            post.state = "standby"
+            post.refused += 1
+            self._refusal = event["why"]
+        elif event.kind == "subscribed":
+            alone = all(other.state != "active" for other in self._posts.values())
+            post.state = "active" if alone else "standby"
+        elif event.kind == "got":
+            self._got(event)
+        elif event.kind == "done":
+            post.done += 1
+            self._done.append((event["number"], event.worker))
+            self._account.came(event["number"])
+        elif event.kind == "gone":
+            post.state = "killed"
+            if self._plan.exclusive:  # back again, and now it is the standby
+                self._hire(event.worker)
+
+    def _got(self, event: Event) -> None:
+        self._posts[event.worker].state = "active"
+        self._redelivered += event["redelivered"]
+        if event.worker == "A" and event["number"] == self._kill_at:
+            self._victim = self._posts["A"].pid
+            self._killed_at = self._crew.kill("A")
+        elif event.worker == "B" and self._took_over_ms is None:
+            self._took_over_ms = (event["at"] - self._killed_at) * 1000
+
+    def _conclude(self, left_over: int) -> None:
+        self._account.left_over = left_over
+        numbers = [number for number, _ in self._done]
+        self._in_order = self._account.promise(numbers == sorted(numbers), "order was not kept")
+        self._account.promise(self._took_over_ms is not None, "nobody took over")
+        self._over = True
+
+    # -- the picture -----------------------------------------------------------------------------
+    def _draw(self) -> Group:
+        plan = self._plan
+        title = f"[bold]{plan.name}[/]  [dim]{plan.how_it_works}[/]"
+        return Group(lines(title), self._workers(), self._strip(), self._verdict())
+
+    def _workers(self) -> Grid:
+        table = Grid.grid(padding=(0, 2))
+        for width in (9, 9, 34):
+            table.add_column(width=width)
+        table.add_column(justify="right")
+        for name, post in self._posts.items():
+            state = _STATES[post.state]
+            if post.refused and post.state == "standby":
+                state += f" [dim]refused {post.refused}×, 403[/]"
+            if name == "A" and self._victim and post.state == "starting":
+                state = "[dim]comes back[/]"
+            table.add_row(
+                f"  [{_COLOURS[name]}]worker {name}[/]",
+                f"[dim]pid[/] {post.pid or '…'}",
+                state,
+                f"{post.done} done",
+            )
+        return table
+
+    def _strip(self) -> Text:
+        """Every message in order, in the colour of the worker that did it."""
+        width = self._stage.width - 4
+        strip = Text("  ")
+        for cell in range(width):
+            at = cell * self._count // width
+            if at < len(self._done):
+                strip.append("█", style=_COLOURS[self._done[at][1]])
+            else:
+                strip.append("░", style="dim")
+        return strip
+
+    def _verdict(self) -> Group:
+        if not self._victim:
+            return lines(f"  [dim]{len(self._done)} of {self._count}[/]", "")
+        story = f"  [bold red]kill -9 {self._victim}[/] with message {self._kill_at} in its hands"
+        if self._took_over_ms is not None:
+            story += f"; B had it [bold green]{self._took_over_ms:.1f} ms[/] later"
+        if not self._over:
+            return lines(story, f"  [dim]{len(self._done)} of {self._count}[/]")
+        account = self._account
+        order = "in order" if self._in_order else "[bold red]out of order[/]"
+        return lines(
+            story,
+            f"  {mark(account.adds_up)} 1 … {self._count} {order}, {account.lost} lost, "
+            f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered\n",
+        )

@@ -1,0 +1,137 @@
+"""Scene 4: messages that fail and come back, and (``limits``, ``priorities``) others in a hurry."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Group
+from rich.text import Text
+
+from warren.cli.scenes import limits, priorities
+from warren.cli.scenes.ledger import Account, Ledger
+from warren.cli.scenes.link import Delivery, Link
+from warren.cli.scenes.stage import Stage, lines, mark
+
+_TRIES = ("payments", "payments.try-2", "payments.try-3")
+_PARKED = "payments.parked"
+#: How often each payment fails before it succeeds.
+_FAILURES = (0, 1, 0, 3, 2, 0, 1, 0)
+
+
+def play(stage: Stage, url: str, ledger: Ledger) -> None:
+    stage.scene(
+        4,
+        "Second chances and last resorts",
+        "Dead-lettering, TTLs and priorities. All of it is done by the queues; the consumer just",
+        "says no. Each message carries its story in the x-death header.",
+    )
+    with Link(url) as link:
+        Retrying(stage, link, ledger.open("retry")).play()
+    with Link(url) as link:
+        limits.play(stage, link, ledger.open("TTL and limits"))
+    with Link(url) as link:
+        priorities.play(stage, link, ledger.open("priorities"))
+
+
+@dataclass
+class Payment:
+    """A message as the picture shows it: what happened to it, and when."""
+
+    failures: int
+    steps: list[str] = field(default_factory=list)
+
+
+class Retrying:
+    """Payments that are rejected come back after a pause, twice; then they are put aside."""
+
+    def __init__(self, stage: Stage, link: Link, account: Account) -> None:
+        self._stage, self._link, self._account = stage, link, account
+        self._pauses_ms = (60, 120) if stage.quick else (400, 1200)
+        self._payments = [Payment(failures) for failures in _FAILURES]
+        self._started = 0.0
+
+    def play(self) -> None:
+        self._declare()
+        for queue in (*_TRIES, _PARKED):
+            self._link.consume(queue)
+        self._link.confirms()
+        with self._stage.live(self._draw):
+            self._started = time.monotonic()
+            for number, payment in enumerate(self._payments):
+                fate = _PARKED if payment.failures >= len(_TRIES) else "paid"
+                self._account.sent((fate, number))
+                self._link.publish("", _TRIES[0], b"%d" % number)
+                self._stage.pause(0.08)
+            self._link.wait_confirmed()
+            while self._account.outstanding > 0:
+                delivery = self._link.next()
+                if delivery is None:
+                    break
+                self._take(delivery)
+            for queue in (*_TRIES, *self._waiting_rooms, _PARKED):
+                self._account.left_over += self._link.delete(queue)
+        self._stage.pause(0.5)
+
+    @property
+    def _waiting_rooms(self) -> tuple[str, ...]:
+        return tuple(f"payments.pause-{number}" for number in (1, 2))
+
+    def _declare(self) -> None:
+        """A chain: try, pause, try, longer pause, try, parked."""
+        link = self._link
+        rooms = (*self._waiting_rooms, _PARKED)
+        for queue, room in zip(_TRIES, rooms, strict=True):
+            link.queue(queue, x_dead_letter_exchange="", x_dead_letter_routing_key=room)
+        for room, pause_ms, queue in zip(
+            self._waiting_rooms, self._pauses_ms, _TRIES[1:], strict=True
+        ):
+            link.queue(
+                room,
+                x_message_ttl=pause_ms,
+                x_dead_letter_exchange="",
+                x_dead_letter_routing_key=queue,
+            )
+        link.queue(_PARKED)
+
+    def _take(self, delivery: Delivery) -> None:
+        number = int(delivery.body)
+        payment = self._payments[number]
+        at = f"{(time.monotonic() - self._started) * 1000:,.0f} ms"
+        if delivery.consumer == _PARKED:
+            payment.steps.append("[red]▣ parked[/]")
+            self._link.ack(delivery)
+            self._account.came((_PARKED, number), "dead-lettered")
+            return
+        tries = _TRIES.index(delivery.consumer) + 1
+        if tries <= payment.failures:
+            payment.steps.append(f"[red]✗[/] [dim]{at}[/]")
+            self._link.reject(delivery)
+        else:
+            payment.steps.append(f"[green]✓[/] {at}")
+            self._link.ack(delivery)
+            self._account.came(("paid", number))
+
+    def _draw(self) -> Group:
+        short, long = self._pauses_ms
+        rows = [
+            "[bold]retry[/]  [dim]payments ─✗▶ "
+            f"pause {short} ms ─▶ try 2 ─✗▶ pause {long} ms ─▶ try 3 ─✗▶ parked[/]"
+        ]
+        for number, payment in enumerate(self._payments, 1):
+            row = Text(f"  payment {number}  ")
+            for step in payment.steps:
+                cell = Text.from_markup(step)
+                cell.pad_right(max(0, 14 - cell.cell_len))
+                row.append_text(cell)
+            rows.append(row)
+        account = self._account
+        rows.append("" if account.outstanding else self._verdict(account))
+        return lines(*rows)
+
+    @staticmethod
+    def _verdict(account: Account) -> str:
+        return (
+            f"  {mark(account.adds_up)} {account.published} published = "
+            f"{account.fates['consumed']} paid + {account.fates['dead-lettered']} parked\n"
+        )

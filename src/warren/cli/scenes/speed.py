@@ -1,0 +1,123 @@
+"""Scene 5: how fast it is, here and now."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+
+from rich.console import Group
+from rich.table import Table as Grid
+
+from warren.cli.scenes.crew import Crew, Event
+from warren.cli.scenes.ledger import Account, Ledger
+from warren.cli.scenes.link import Link
+from warren.cli.scenes.load import BODY_BYTES
+from warren.cli.scenes.stage import Stage, bar, lines, mark
+
+_QUEUE = "speed"
+_MOST_S = 4.0
+
+
+@dataclass
+class Race:
+    """A measurement as the picture shows it."""
+
+    name: str
+    count: int = 0
+    seconds: float = 0.0
+    over: bool = False
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.seconds if self.seconds else 0.0
+
+
+def play(stage: Stage, url: str, ledger: Ledger) -> None:
+    cores = os.cpu_count()
+    stage.scene(
+        5,
+        "How fast?",
+        f"Messages of {BODY_BYTES} bytes, one client process at a time, the broker in this "
+        "process: raw numbers",
+        f"of this machine ({cores} cores, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}). `make bench` compares with RabbitMQ.",
+    )
+    with Crew(url) as crew, Link(url) as link:
+        link.queue(_QUEUE)
+        Speed(stage, crew, ledger.open("speed")).play(link)
+
+
+class Speed:
+    """Publishing with confirms, consuming with acks, and one message there and back."""
+
+    def __init__(self, stage: Stage, crew: Crew, account: Account) -> None:
+        self._stage, self._crew, self._account = stage, crew, account
+        self._wanted = 10_000 if stage.quick else 250_000
+        self._pings = 200 if stage.quick else 2_000
+        self._publish = Race("publish, each confirmed")
+        self._consume = Race("consume, each acknowledged")
+        self._there_and_back = ""
+        self._over = False
+
+    def play(self, link: Link) -> None:
+        with self._stage.live(self._draw):
+            self._crew.hire("publisher", "publish", _QUEUE, self._wanted, _MOST_S)
+            told = self._follow(self._publish)
+            sent = self._account.published = self._publish.count
+            self._account.expected["in its place"] = sent
+            self._account.promise(told["nacked"] == 0, f"{told['nacked']} publishes refused")
+
+            self._crew.hire("consumer", "consume", _QUEUE, sent)
+            told = self._follow(self._consume)
+            self._account.fates["consumed"] = self._consume.count
+            self._account.arrived["in its place"] = self._consume.count - told["astray"]
+            self._account.promise(told["astray"] == 0, f"{told['astray']} messages out of order")
+
+            self._crew.hire("pinger", "ping", _QUEUE, self._pings)
+            self._pinged(self._crew.wait_for("finished", 60))
+            self._account.left_over = link.delete(_QUEUE)
+            self._over = True
+
+    def _follow(self, race: Race) -> Event:
+        while True:
+            event = self._crew.next()
+            if event.kind in ("so far", "finished"):
+                race.count, race.seconds = event["count"], event["seconds"]
+            if event.kind == "finished":
+                race.over = True
+                return event
+
+    def _pinged(self, told: Event) -> None:
+        self._account.published += told["count"]
+        self._account.fates["consumed"] += told["count"]
+        self._there_and_back = (
+            f"[bold green]{told['p50_ms']:.2f} ms[/] half of the time, "
+            f"{told['p99_ms']:.2f} ms in 99 of 100 ({told['count']:,} messages)"
+        )
+
+    # -- the picture -----------------------------------------------------------------------------
+    def _draw(self) -> Group:
+        table = Grid.grid(padding=(0, 1))
+        table.add_column(width=29)
+        table.add_column(width=self._stage.width - 29 - 13 - 18 - 5)
+        table.add_column(width=13, justify="right")
+        table.add_column(width=18, justify="right")
+        total = self._publish.count if self._publish.over else self._wanted
+        for race, colour in ((self._publish, "cyan"), (self._consume, "magenta")):
+            width = self._stage.width - 29 - 13 - 18 - 5
+            table.add_row(
+                f"  {race.name}",
+                f"[{colour}]{bar(race.count, total, width)}[/]",
+                f"{race.count:,}",
+                f"[bold {'green' if race.over else 'white'}]{race.rate:,.0f}/s[/]",
+            )
+        there = f"  one message there and back    {self._there_and_back or '[dim]…[/]'}"
+        verdict = ""
+        if self._over:
+            account = self._account
+            verdict = (
+                f"  {mark(account.adds_up)} every number in its place: {account.published:,} "
+                f"published = {account.fates['consumed']:,} consumed"
+            )
+        return Group(table, lines(there, verdict))
