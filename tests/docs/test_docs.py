@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import os
 import re
 import shlex
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -41,7 +43,7 @@ def test_a_snippet_prints_what_its_page_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(snippet.compiled(), {"__name__": "__main__"})
+    run(snippet)
     assert capsys.readouterr().out.splitlines() == snippet.expected
 
 
@@ -55,9 +57,17 @@ def test_a_snippet_prints_the_same_on_rabbitmq(
 ) -> None:
     with own_vhost(broker) as vhost:
         monkeypatch.setattr(warren, "Broker", stand_in(broker.url + quote(vhost, safe="")))
-        exec(snippet.compiled(), {"__name__": "__main__"})
+        run(snippet)
     printed = capsys.readouterr().out.replace(f"'{vhost}'", "'/'")
     assert printed.splitlines() == snippet.expected
+
+
+def run(snippet: Snippet) -> None:
+    with warnings.catch_warnings():
+        # A page need not close its connections, and pika's own leave sockets to the collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        exec(snippet.compiled(), {"__name__": "__main__"})
+        gc.collect()
 
 
 @contextmanager

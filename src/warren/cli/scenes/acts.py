@@ -139,7 +139,7 @@ HEADERS = Act(
 )
 
 HASH = Act(
-    "x-consistent-hash",
+    "consistent hash",
     "a key stays with its queue; the number in the binding is the queue's share",
     "customers",
     (
@@ -149,12 +149,12 @@ HASH = Act(
         _bind("customers", "shard-3", "2"),
     ),
     (Route("weight 1", "shard-1"), Route("weight 1", "shard-2"), Route("weight 2", "shard-3")),
-    tuple(Letter(f"customer-{number}", (ANY,)) for number in range(100)),
-    rounds=4,
+    tuple(Letter(f"customer-{number}", (ANY,)) for number in range(500)),
+    rounds=2,
 )
 
 CHAIN = Act(
-    "exchange to exchange",
+    "exchange chain",
     "an exchange bound to another exchange: filters behind filters",
     "all-news",
     (
@@ -180,8 +180,8 @@ CHAIN = Act(
 )
 
 ALTERNATE = Act(
-    "alternate exchange",
-    "what no binding wants goes to another exchange instead of nowhere",
+    "alternate",
+    "what no binding wants goes to the alternate exchange instead of nowhere",
     "parcels",
     (
         _exchange("unclaimed", "fanout"),

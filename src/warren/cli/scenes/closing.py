@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich import box
+from rich.console import JustifyMethod
 from rich.table import Table as Grid
 
 from warren.cli.scenes.ledger import FATES, Account, Ledger
@@ -12,16 +13,13 @@ from warren.cli.scenes.stage import Stage, mark
 def play(stage: Stage, number: int, ledger: Ledger) -> bool:
     """Show the accounts; True if they add up."""
     stage.scene(number, "Does it add up?", "Every message of every scene, and what became of it.")
-    terminal = stage.console.is_terminal
-    table = Grid(box=box.SIMPLE_HEAD if terminal else box.ASCII2, pad_edge=False, show_footer=True)
+    table = Grid(
+        box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, show_footer=True, header_style="dim"
+    )
     total = ledger.total()
     for header, footer in zip(_HEADERS, _row(total), strict=True):
-        table.add_column(
-            header,
-            footer=footer,
-            justify="left" if header == "scene" else "right",
-            footer_style="bold",
-        )
+        justify: JustifyMethod = "right" if table.columns else "left"
+        table.add_column(header, footer, justify=justify, footer_style="bold", no_wrap=True)
     for account in ledger.accounts:
         table.add_row(*_row(account))
     stage.say(table)
@@ -33,19 +31,27 @@ def play(stage: Stage, number: int, ledger: Ledger) -> bool:
     return ledger.adds_up
 
 
-_HEADERS = ("scene", "published", "+ copies", "=", *FATES, "lost", "doubled", "")
+_HEADERS = (
+    "\nscene",
+    "\npublished",
+    "+\ncopies",
+    "=\nconsumed",
+    "+ dead-\nlettered",
+    "+\nexpired",
+    "+\nreturned",
+    "\nlost",
+    "\ndoubled",
+)
 
 
 def _row(account: Account) -> tuple[str, ...]:
     return (
-        account.name,
+        f"{mark(account.adds_up)} {account.name}",
         f"{account.published:,}",
         _number(account.copies),
-        "=",
         *(_number(account.fates[fate]) for fate in FATES),
         _bad(account.lost),
         _bad(account.doubled),
-        mark(account.adds_up),
     )
 
 

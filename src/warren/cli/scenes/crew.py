@@ -78,8 +78,9 @@ class Crew:
 
     def kill(self, name: str) -> float:
         """kill -9; returns the time at which it was done."""
+        at = time.monotonic()
         os.kill(self._processes[name].pid, signal.SIGKILL)
-        return time.monotonic()
+        return at
 
     def next(self, timeout_s: float = TIMEOUT_S) -> Event:
         """What a worker tells next.

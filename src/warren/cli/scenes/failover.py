@@ -29,6 +29,7 @@ class Arrangement:
     """A way to have one worker at a time on a queue."""
 
     name: str
+    short: str
     how_it_works: str
     queue: str
     exclusive: bool
@@ -39,6 +40,7 @@ class Arrangement:
 
 SINGLE_ACTIVE = Arrangement(
     "single active consumer",
+    "single active",
     "both are subscribed, the broker feeds one",
     "orders",
     exclusive=False,
@@ -48,6 +50,7 @@ SINGLE_ACTIVE = Arrangement(
 )
 EXCLUSIVE = Arrangement(
     "exclusive consumer",
+    "exclusive",
     "the second is refused and tries again every 50 ms",
     "invoices",
     exclusive=True,
@@ -66,7 +69,8 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
     )
     for arrangement in (SINGLE_ACTIVE, EXCLUSIVE):
         with Crew(url) as crew, Link(url) as link:
-            Failover(stage, crew, arrangement, ledger.open(arrangement.name)).play(link)
+            Failover(stage, crew, arrangement, ledger.open(arrangement.short)).play(link)
+        stage.say("")
         stage.pause(0.8)
 
 
@@ -111,9 +115,14 @@ class Failover:
                 self._account.sent(number)
                 link.publish("", queue, b"%d" % number)
             link.wait_confirmed()
-            while self._account.outstanding > 0:
+            while self._account.outstanding > 0 or self._awaited:
                 self._take_in(self._crew.next())
             self._conclude(link.delete(queue))
+
+    @property
+    def _awaited(self) -> bool:
+        """True until the killed worker is back, where it comes back."""
+        return self._plan.exclusive and self._posts["A"].state != "standby"
 
     def _hire(self, name: str, stop_at: int = _NEVER) -> None:
         plan = self._plan
@@ -140,8 +149,9 @@ class Failover:
             self._account.came(event["number"])
         elif event.kind == "gone":
             post.state = "killed"
-            if self._plan.exclusive:  # back again, and now it is the standby
-                self._hire(event.worker)
+        killed = self._posts["A"].state == "killed" and self._took_over_ms is not None
+        if killed and self._plan.exclusive:
+            self._hire("A")  # back again, and now it is the standby
 
     def _got(self, event: Event) -> None:
         self._posts[event.worker].state = "active"
@@ -167,13 +177,13 @@ class Failover:
 
     def _workers(self) -> Grid:
         table = Grid.grid(padding=(0, 2))
-        for width in (9, 9, 34):
+        for width in (10, 11, 34):
             table.add_column(width=width)
         table.add_column(justify="right")
         for name, post in self._posts.items():
             state = _STATES[post.state]
             if post.refused and post.state == "standby":
-                state += f" [dim]refused {post.refused}×, 403[/]"
+                state += f" [dim]refused {post.refused} times, 403[/]"
             if name == "A" and self._victim and post.state == "starting":
                 state = "[dim]comes back[/]"
             table.add_row(
@@ -187,18 +197,19 @@ class Failover:
     def _strip(self) -> Text:
         """Every message in order, in the colour of the worker that did it."""
         width = self._stage.width - 4
-        strip = Text("  ")
+        strip, plain = Text("  "), self._stage.plain
         for cell in range(width):
             at = cell * self._count // width
             if at < len(self._done):
-                strip.append("█", style=_COLOURS[self._done[at][1]])
+                worker = self._done[at][1]
+                strip.append(worker if plain else "█", style=_COLOURS[worker])
             else:
                 strip.append("░", style="dim")
         return strip
 
     def _verdict(self) -> Group:
         if not self._victim:
-            return lines(f"  [dim]{len(self._done)} of {self._count}[/]", "")
+            return lines(f"  [dim]{len(self._done)} of {self._count}[/]")
         story = f"  [bold red]kill -9 {self._victim}[/] with message {self._kill_at} in its hands"
         if self._took_over_ms is not None:
             story += f"; B had it [bold green]{self._took_over_ms:.1f} ms[/] later"
@@ -209,5 +220,6 @@ class Failover:
         return lines(
             story,
             f"  {mark(account.adds_up)} 1 … {self._count} {order}, {account.lost} lost, "
-            f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered\n",
+            f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered",
+            *([f"  [dim]what the standby hears: {self._refusal}[/]"] if self._refusal else []),
         )

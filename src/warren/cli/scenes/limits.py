@@ -42,7 +42,8 @@ def play(stage: Stage, link: Link, account: Account) -> None:
         f"[yellow]{reasons['maxlen']}[/] dead-lettered, reason [yellow]maxlen[/]",
         f"  {mark(account.adds_up)} {account.published} published = {account.fates['consumed']} "
         f"read + {account.fates['expired']} expired + {account.fates['dead-lettered']} pushed "
-        "out\n",
+        "out",
+        "",
     )
     stage.pause(0.6)
 

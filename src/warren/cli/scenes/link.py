@@ -148,14 +148,22 @@ class Link:
         return self.call(methods.QueueDelete(queue=queue), methods.QueueDeleteOk).message_count
 
     def consume(
-        self, queue: str, *, prefetch: int = 0, no_ack: bool = False, exclusive: bool = False
+        self,
+        queue: str,
+        *,
+        prefetch: int = 0,
+        no_ack: bool = False,
+        exclusive: bool = False,
+        nowait: bool = False,
     ) -> None:
         """Consume under a tag that is the queue's name."""
         self.call(methods.BasicQos(prefetch_count=prefetch), methods.BasicQosOk)
         consume = methods.BasicConsume(
-            queue=queue, consumer_tag=queue, no_ack=no_ack, exclusive=exclusive
+            queue=queue, consumer_tag=queue, no_ack=no_ack, exclusive=exclusive, nowait=nowait
         )
-        self.call(consume, methods.BasicConsumeOk)
+        self._send(consume)
+        if not nowait:
+            self._answer(methods.BasicConsumeOk)
 
     # -- messages --------------------------------------------------------------------------------
     def confirms(self) -> None:
@@ -208,12 +216,6 @@ class Link:
             if left_s <= 0 or not self._receive(left_s):
                 return None
         return self.inbox.popleft()
-
-    def take_rest(self) -> bytes:
-        """Bytes that came along with the last answer, for those who read the socket themselves."""
-        data = bytes(self._buffer)
-        self._buffer.clear()
-        return data
 
     # -- the wire --------------------------------------------------------------------------------
     def _send(self, method: Method, channel: int = CHANNEL) -> None:

@@ -1,7 +1,7 @@
 """The work of the speed scene's processes: publish, consume and ping as fast as one client can.
 
-Messages are encoded and read by one ``struct`` each, so that it is the broker that is measured. Every
-body starts with the message's number, and the consumer checks every number.
+Messages are encoded and read by one ``struct`` each, so that it is the broker that is measured.
+Every body starts with the message's number, and the consumer checks every number.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def consume(url: str, queue: str, count: str) -> None:
     wanted, seen, astray = int(count), 0, 0
     with Link(url) as link:
         started = told = time.monotonic()
-        link.consume(queue, prefetch=_PREFETCH)
+        # Without an answer to it, all that comes now are deliveries of one and the same size.
+        link.consume(queue, prefetch=_PREFETCH, nowait=True)
         for deliveries in _deliveries(link, queue):
             acks = []
             for tag, number in deliveries:
@@ -96,13 +97,11 @@ def consume(url: str, queue: str, count: str) -> None:
 
 def _deliveries(link: Link, queue: str) -> Iterator[Iterable[tuple[int, int]]]:
     """Delivery tags and numbers, as many at a time as a read brings."""
-    # Some may have come along with the answer to basic.consume.
-    yield [(each.tag, int.from_bytes(each.body[:8], "big")) for each in link.inbox]
     method = methods.BasicDeliver(queue, 0, False, "", queue).encode()
     before_tag = 7 + 4 + 1 + len(queue)
     before_body = len(method) + frames.OVERHEAD - before_tag - 8 + _BODY_AT
     delivery = Struct(f">{before_tag}xQ{before_body}xQ{len(_CONTENT) - _BODY_AT - 8}x")
-    rest = link.take_rest()
+    rest = b""
     while data := link.sock.recv(_RECEIVE_BYTES):
         data = rest + data
         whole = len(data) - len(data) % delivery.size

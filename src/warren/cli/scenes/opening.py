@@ -7,7 +7,6 @@ import time
 from rich import box
 from rich.panel import Panel
 from rich.table import Table as Grid
-from rich.text import Text
 
 from warren._version import __version__
 from warren.cli.scenes.ledger import Ledger
@@ -26,16 +25,16 @@ def play(stage: Stage, url: str, started_ms: float, ledger: Ledger) -> None:
     facts.add_row("first client", f"connected in {connect_ms:.1f} ms")
     facts.add_row("first message", f"published and back in {there_and_back_ms:.1f} ms")
     facts.add_row("", "")
-    facts.add_row("your turn", "any AMQP 0-9-1 client can connect while this runs:")
-    facts.add_row("", Text(f'pika.BlockingConnection(pika.URLParameters("{url}"))', style="italic"))
+    facts.add_row("your turn", "any AMQP 0-9-1 client can connect to it while this runs:")
+    facts.add_row("", "pika, aio-pika, Celery, or what you use with RabbitMQ in any language")
     stage.say("")
     stage.say(
         Panel(
             facts,
-            title=f"[bold yellow]warren[/] {__version__} [dim]· a RabbitMQ-compatible broker[/]",
+            title=f"[bold]1 · warren {__version__}[/], a RabbitMQ-compatible broker, starts",
             title_align="left",
             border_style="yellow",
-            box=box.ROUNDED if stage.console.is_terminal else box.ASCII,
+            box=box.ROUNDED if not stage.plain else box.ASCII,
             padding=(1, 2),
         )
     )

@@ -57,5 +57,5 @@ def _row(name: str, messages: list[tuple[int, int]]) -> Text:
     row = Text(f"  {name:<10}")
     for priority, number in messages:
         row.append(f"{priority}{chr(ord('a') + number)}", style=f"bold {_SHADES[priority]}")
-        row.append(" ")
+        row.append("  ")
     return row

@@ -50,6 +50,7 @@ class Retrying:
         self._pauses_ms = (60, 120) if stage.quick else (400, 1200)
         self._payments = [Payment(failures) for failures in _FAILURES]
         self._started = 0.0
+        self._story = ""
 
     def play(self) -> None:
         self._declare()
@@ -71,6 +72,7 @@ class Retrying:
                 self._take(delivery)
             for queue in (*_TRIES, *self._waiting_rooms, _PARKED):
                 self._account.left_over += self._link.delete(queue)
+        self._stage.say("")
         self._stage.pause(0.5)
 
     @property
@@ -100,6 +102,8 @@ class Retrying:
         at = f"{(time.monotonic() - self._started) * 1000:,.0f} ms"
         if delivery.consumer == _PARKED:
             payment.steps.append("[red]▣ parked[/]")
+            deaths = [death["reason"] for death in delivery.headers["x-death"]]
+            self._story = " ▸ ".join(reversed(deaths))
             self._link.ack(delivery)
             self._account.came((_PARKED, number), "dead-lettered")
             return
@@ -114,24 +118,23 @@ class Retrying:
 
     def _draw(self) -> Group:
         short, long = self._pauses_ms
-        rows = [
+        rows: list[str | Text] = [
             "[bold]retry[/]  [dim]payments ─✗▶ "
             f"pause {short} ms ─▶ try 2 ─✗▶ pause {long} ms ─▶ try 3 ─✗▶ parked[/]"
         ]
         for number, payment in enumerate(self._payments, 1):
             row = Text(f"  payment {number}  ")
-            for step in payment.steps:
-                cell = Text.from_markup(step)
-                cell.pad_right(max(0, 14 - cell.cell_len))
-                row.append_text(cell)
+            for at, step in enumerate(payment.steps):
+                row.pad_right(max(0, 14 * at + 13 - row.cell_len))
+                row.append_text(Text.from_markup(step))
             rows.append(row)
         account = self._account
         rows.append("" if account.outstanding else self._verdict(account))
         return lines(*rows)
 
-    @staticmethod
-    def _verdict(account: Account) -> str:
+    def _verdict(self, account: Account) -> str:
         return (
             f"  {mark(account.adds_up)} {account.published} published = "
             f"{account.fates['consumed']} paid + {account.fates['dead-lettered']} parked\n"
+            f"  [dim]what the parked one carries in x-death: {self._story}[/]"
         )

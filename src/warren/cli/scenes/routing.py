@@ -30,6 +30,7 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
     for act in ACTS:
         with Link(url) as link:
             Routing(stage, link, act, ledger.open(act.name)).play()
+        stage.say("")
         stage.pause(0.35)
 
 
@@ -125,10 +126,8 @@ class Routing:
             count = self._arrived[route.queue]
             colour = "red" if route.queue == RETURNED else _COLOURS[place % len(_COLOURS)]
             row = Text(head if place == 0 else " " * len(head))
-            row.append(f"─{fork}─ " if place == 0 else f" {fork}─ ")
-            row.append(
-                f"{route.label} ".ljust(widest + 2, "─") if route.label else "─" * (widest + 2)
-            )
+            row.append(f"─{fork}─" if place == 0 else f" {fork}─")
+            row.append((f" {route.label} " if route.label else "").ljust(widest + 3, "─"))
             row.append("▶ ")
             row.append(route.queue.ljust(15), style=f"bold {colour}")
             row.append(bar(count, most, max(8, min(24, room))), style=colour)
@@ -150,7 +149,7 @@ class Routing:
             text += f" = {arrived} arrived"
         if self._hashed:
             text += f"; {len(self._homes)} keys, {self._moved} of them ever changed queue"
-        return Text.from_markup(text + "\n")
+        return Text.from_markup(text)
 
 
 _ANSWERS: dict[type[methods.Method], type[methods.Method]] = {

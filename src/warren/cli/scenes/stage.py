@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +14,9 @@ from rich.live import Live
 from rich.rule import Rule
 from rich.text import Text
 
+#: Wider looks lost, narrower breaks the pictures: then it is plain lines.
 WIDTH = 96
-NARROWEST = 72
+NARROWEST = 80
 _FRAMES_A_SECOND = 15
 
 
@@ -25,23 +25,25 @@ class Stage:
     """What a scene prints on. ``quick`` leaves out the pauses that are there for people only."""
 
     console: Console
+    plain: bool
     quick: bool
 
     @classmethod
     def open(cls, *, plain: bool, fast: bool, file: IO[str] | None = None) -> Stage:
         """A stage on stdout, as lively as that allows."""
         out = file or sys.stdout
-        plain = plain or not out.isatty() or os.environ.get("TERM") in (None, "dumb")
-        console = Console(
-            file=out,
-            highlight=False,
-            emoji=False,
-            soft_wrap=False,
-            force_terminal=False if plain else None,
-            color_system=None if plain else "auto",
-        )
-        console.width = WIDTH if plain else max(NARROWEST, min(WIDTH, console.width))
-        return cls(console, quick=fast or plain)
+        console = Console(file=out, highlight=False, emoji=False)
+        if (
+            plain
+            or not console.is_terminal
+            or console.is_dumb_terminal
+            or console.width < NARROWEST
+        ):
+            console = Console(file=out, highlight=False, emoji=False, color_system=None)
+            console.width = WIDTH
+            return cls(console, plain=True, quick=True)
+        console.width = min(WIDTH, console.width)
+        return cls(console, plain=False, quick=fast)
 
     @property
     def width(self) -> int:
@@ -61,18 +63,19 @@ class Stage:
     def say(self, *parts: RenderableType) -> None:
         """Print lines; strings may carry rich's markup."""
         for part in parts:
-            self.console.print(Text.from_markup(part) if isinstance(part, str) else part)
+            line = Text.from_markup(part) if isinstance(part, str) else part
+            self.console.print(line, soft_wrap=self.plain)
 
     @contextmanager
     def live(self, draw: Callable[[], RenderableType]) -> Iterator[None]:
         """Draw again and again while the block runs; in plain lines, once at its end."""
-        view = Live(
-            console=self.console,
-            get_renderable=draw,
-            refresh_per_second=_FRAMES_A_SECOND,
-            auto_refresh=self.console.is_terminal,
-        )
-        with view:
+        if self.plain:
+            try:
+                yield
+            finally:
+                self.say(draw())
+            return
+        with Live(console=self.console, get_renderable=draw, refresh_per_second=_FRAMES_A_SECOND):
             yield
 
     def pause(self, seconds: float) -> None:

@@ -48,7 +48,8 @@ def test_a_destination_stays_until_its_last_binding_goes(exchange: Exchange) -> 
     assert routed(exchange, "1") == ["q"]
 
     exchange.remove(first.key)
-    assert routed(exchange, "1") == ["q"]
+    # RabbitMQ takes a queue off the ring with whichever of its bindings goes first.
+    assert routed(exchange, "1") == ([] if exchange.type == "x-consistent-hash" else ["q"])
     exchange.remove(second.key)
     assert routed(exchange, "1") == []
 

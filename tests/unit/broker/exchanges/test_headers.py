@@ -10,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.broker.exchanges.stand_ins import Message, Queue, bind, routed
+from warren.amqp.tables import Timestamp
 from warren.broker.exchanges.headers import HeadersExchange
 
 Table = dict[str, Any]
-
-
-class Timestamp(int):
-    """A stand-in for the wire's own."""
 
 
 def matched(arguments: Table, headers: Table) -> bool:

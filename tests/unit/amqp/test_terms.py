@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from warren.broker.exchanges.terms import erlang_integer, erlang_text, field_type
-
-
-class Timestamp(int):
-    """A stand-in for the wire's own."""
+from warren.amqp.tables import Timestamp
+from warren.amqp.terms import erlang_integer, erlang_text, field_type
 
 
 @pytest.mark.parametrize(
@@ -39,7 +36,7 @@ class Timestamp(int):
     ],
 )
 def test_values_are_named_and_printed_as_erlang_does(value: Any, kind: str, text: str) -> None:
-    assert (field_type(value), erlang_text(value)) == (kind, text)
+    assert (field_type({"key": value}, "key"), erlang_text(value)) == (kind, text)
 
 
 @pytest.mark.parametrize(("text", "number"), [("10", 10), ("+5", 5), ("007", 7), ("-3", -3)])
