@@ -255,10 +255,8 @@ def celery(shop: Shop, *words: str) -> str:
 
 
 def test_inspect_ping(shop: Shop) -> None:
-    answers = json.loads(
-        celery(shop, "inspect", "ping", "--json", "--timeout", "5", "-d", "keeper")
-    )
-    assert answers == {"keeper": {"ok": "pong"}}
+    answer = celery(shop, "inspect", "ping", "--json", "--timeout", "10", "-d", "keeper@shop")
+    assert json.loads(answer) == {"keeper@shop": {"ok": "pong"}}
 
 
 def test_every_worker_answers_a_broadcast(shop: Shop, rpc_shop: Shop) -> None:
@@ -287,21 +285,19 @@ def test_a_revoked_task_is_not_done(shop: Shop) -> None:
 
 
 def test_events_tell_what_the_worker_does(shop: Shop) -> None:
+    kinds = ["task-received", "task-started", "task-succeeded"]
     seen: list[tuple[str, str]] = []
+    sent: list[AsyncResult] = []
+
+    def on_event(event: dict[str, Any]) -> None:
+        seen.append((event["type"], event["uuid"]))
+        receiver.should_stop = event["type"] == kinds[-1]
+
     with shop.app.connection_for_read() as connection:
-        receiver = shop.app.events.Receiver(connection)
-
-        def on_event(event: dict[str, Any]) -> None:
-            seen.append((event["type"], event["uuid"]))
-            receiver.should_stop = event["type"] == "task-succeeded"
-
-        kinds = ["task-received", "task-started", "task-succeeded"]
-        receiver.handlers = dict.fromkeys(kinds, on_event)
-        with receiver.consumer_context(wakeup=False):
-            task = shop.task("add").delay(1, 1)
-            for _ in receiver.consume(limit=None, timeout=DEADLINE_S):
-                pass
-    assert seen == [(kind, task.id) for kind in kinds]
+        receiver = shop.app.events.Receiver(connection, handlers=dict.fromkeys(kinds, on_event))
+        receiver.on_consume_ready = lambda *_, **__: sent.append(shop.task("add").delay(1, 1))
+        receiver.capture(limit=None, timeout=DEADLINE_S, wakeup=False)
+    assert seen == [(kind, sent[0].id) for kind in kinds]
 
 
 # -- results as messages -------------------------------------------------------------------------
@@ -392,7 +388,7 @@ def test_a_worker_connects_again_when_its_connection_was_closed(
         shop.wait_ready()
         close_workers_connections(broker, shop)
         worker = shop.workers["robust"]
-        eventually(lambda: worker.has_printed("connection to broker lost"), DEADLINE_S)
+        eventually(lambda: worker.has_printed("Connection to broker lost"), DEADLINE_S)
         assert shop.get(shop.task("add").delay(2, 3)) == 5
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from rich.console import Group
@@ -50,7 +51,7 @@ class Retrying:
         self._pauses_ms = (60, 120) if stage.quick else (400, 1200)
         self._payments = [Payment(failures) for failures in _FAILURES]
         self._started = 0.0
-        self._story = ""
+        self._story: Counter[str] = Counter()
 
     def play(self) -> None:
         self._declare()
@@ -102,8 +103,8 @@ class Retrying:
         at = f"{(time.monotonic() - self._started) * 1000:,.0f} ms"
         if delivery.consumer == _PARKED:
             payment.steps.append("[red]▣ parked[/]")
-            deaths = [death["reason"] for death in delivery.headers["x-death"]]
-            self._story = " ▸ ".join(reversed(deaths))
+            deaths = delivery.headers["x-death"]
+            self._story = Counter(death["reason"] for death in deaths)
             self._link.ack(delivery)
             self._account.came((_PARKED, number), "dead-lettered")
             return
@@ -136,5 +137,6 @@ class Retrying:
         return (
             f"  {mark(account.adds_up)} {account.published} published = "
             f"{account.fates['consumed']} paid + {account.fates['dead-lettered']} parked\n"
-            f"  [dim]what the parked one carries in x-death: {self._story}[/]"
+            f"  [dim]what x-death says of the parked one: rejected {self._story['rejected']} times, "
+            f"expired {self._story['expired']} times (the pauses)[/]"
         )
