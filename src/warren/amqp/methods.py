@@ -7,6 +7,7 @@ when the class is made. The hot methods (publish, deliver, ack) are read and wri
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
@@ -127,10 +128,8 @@ METHODS: dict[tuple[int, int], type[Method]] = {}
 def _method(class_id: int, method_id: int, name: str, content: bool = False) -> Callable[[M], M]:
     def register(cls: M) -> M:
         cls.class_id, cls.method_id, cls.name, cls.has_content = class_id, method_id, name, content
-        cls._plan = tuple(
-            (field, _DOMAINS[kind])
-            for field, kind in cls.__dict__.get("__annotations__", {}).items()
-        )
+        annotations = inspect.get_annotations(cls)
+        cls._plan = tuple((field, _DOMAINS[kind]) for field, kind in annotations.items())
         cls._head = _IDS.pack(class_id, method_id)
         METHODS[class_id, method_id] = cls
         return cls

@@ -21,9 +21,8 @@ right close method. Every number and text is RabbitMQ's.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from warren.amqp import methods as m
+from warren.amqp.assembly import Assembly, Draining, NotOpen
 from warren.amqp.content import HEADER_START, encode_content
 from warren.amqp.frames import (
     BODY,
@@ -37,6 +36,7 @@ from warren.amqp.frames import (
     PROTOCOL_HEADER,
     encode_frame,
 )
+from warren.amqp.handlers import ChannelHandler, ConnectionHandler
 from warren.amqp.hot import read_frames
 from warren.amqp.tables import Table, raw, text
 from warren.amqp.terms import erlang_text
@@ -57,68 +57,6 @@ CHANNEL_MAX = 2047
 HEARTBEAT_S = 60
 #: The largest message that is taken; RabbitMQ's default.
 MAX_MESSAGE_BYTES = 134_217_728
-
-
-class ChannelHandler(Protocol):
-    """What a channel does with what it is sent."""
-
-    def method(self, method: m.Method) -> None: ...
-
-    def publish(
-        self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
-    ) -> None: ...
-
-    def ack(self, tag: int, multiple: int) -> None: ...
-
-    def too_large(self, size: int) -> None:
-        """A message over the limit was read and thrown away: refuse it."""
-        ...
-
-    def close(self) -> None:
-        """The channel is gone: give back what it held."""
-        ...
-
-
-class ConnectionHandler(Protocol):
-    """What a connection does apart from its channels."""
-
-    server_properties: Table
-    mechanisms: str
-
-    def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
-        """Log in. Returns a challenge if the mechanism asks back; raises AccessRefused."""
-        ...
-
-    def open(self, virtual_host: str) -> None: ...
-
-    def opened(self) -> None: ...
-
-    def update_secret(self, secret: bytes) -> None: ...
-
-    def channel(self, number: int) -> ChannelHandler: ...
-
-    def published(self) -> None:
-        """The client has begun to publish: from now on it can be blocked."""
-        ...
-
-    def close(self) -> None:
-        """The connection is over; its channels have been closed before."""
-        ...
-
-
-class Assembly:
-    """A publish whose content has not fully arrived."""
-
-    __slots__ = ("arguments", "body_size", "handler", "header", "ids", "left", "pieces")
-
-    def __init__(self, handler: ChannelHandler, arguments: bytes, ids: tuple[int, int]) -> None:
-        self.handler = handler
-        self.arguments = arguments
-        self.ids = ids
-        self.header: bytes | None = None
-        self.body_size = 0
-        self.left = 0
-        self.pieces: list[bytes] = []
 
 
 class ServerSession:
@@ -271,7 +209,7 @@ class ServerSession:
                 self.send(number, m.ChannelOpenOk())
             elif method.has_content:
                 # RabbitMQ reads the content before its channel finds out that it is not open.
-                self.assembling[number] = Assembly(_NotOpen(), payload[4:], ids)
+                self.assembling[number] = Assembly(NotOpen(), payload[4:], ids)
             else:
                 self._refuse(0, ChannelError("expected 'channel.open'"), ids)
 
@@ -355,13 +293,13 @@ class ServerSession:
     def _content_done(self, assembly: Assembly, number: int) -> None:
         handler, size = assembly.handler, assembly.body_size
         del self.assembling[number]
-        if isinstance(handler, _Draining):
+        if isinstance(handler, Draining):
             self.draining.add(number)
             return
-        if not isinstance(handler, _NotOpen):
+        if not isinstance(handler, NotOpen):
             self.ready[number] = handler
         try:
-            if assembly.ids != (60, 40) and not isinstance(handler, _NotOpen):
+            if assembly.ids != (60, 40) and not isinstance(handler, NotOpen):
                 raise CommandInvalid("unimplemented method")
             if size > self.max_message_bytes:
                 handler.too_large(size)
@@ -507,7 +445,7 @@ class ServerSession:
         if method.has_content:
             self.draining.discard(number)
             ids = (method.class_id, method.method_id)
-            self.assembling[number] = Assembly(_Draining(), payload[4:], ids)
+            self.assembling[number] = Assembly(Draining(), payload[4:], ids)
         elif isinstance(method, m.ChannelCloseOk):
             self.draining.discard(number)
         elif isinstance(method, m.ChannelClose):
@@ -566,39 +504,6 @@ class ServerSession:
     def fail(self) -> None:
         """The broker itself has failed over what this peer sent."""
         self._fatal(InternalError("unexpected error"))
-
-
-class _Draining:
-    """Stands in for a channel that we have closed: reads content, and throws it away."""
-
-    def method(self, method: m.Method) -> None: ...
-
-    def publish(self, *_: Any) -> None: ...
-
-    def ack(self, tag: int, multiple: int) -> None: ...
-
-    def too_large(self, size: int) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _NotOpen:
-    """Stands in for a channel that was never opened, until its content has been read."""
-
-    def too_large(self, size: int) -> None:
-        raise ChannelError("expected 'channel.open'")
-
-    def publish(self, *_: Any) -> None:
-        raise ChannelError("expected 'channel.open'")
-
-    def method(self, method: m.Method) -> None:
-        raise ChannelError("expected 'channel.open'")
-
-    def ack(self, tag: int, multiple: int) -> None:
-        raise ChannelError("expected 'channel.open'")
-
-    def close(self) -> None:
-        """There is nothing to give back."""
 
 
 def undecodable(error: m.MethodError, arguments: bytes) -> FrameError:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from warren.amqp import methods as m
 from warren.amqp.frames import METHOD, encode_frame
 from warren.broker.consumer import Consumer
+from warren.broker.declaring import DECLARING
 from warren.broker.inspection import REPLY_TO
 from warren.broker.publisher import Publisher
 from warren.broker.queues.arguments import check_consume
 from warren.broker.queues.ready import Entry
 from warren.broker.queues.stream import StreamQueue
 from warren.broker.reply import ReplyConsumer
-from warren.broker.vhost import AnyQueue, refuse_default_exchange, server_made_name
+from warren.broker.vhost import AnyQueue, server_made_name
 from warren.errors import (
     AccessRefused,
     CommandInvalid,
     NotAllowed,
-    NotFound,
     NothingDeclared,
     NotImplementedByBroker,
     PreconditionFailed,
@@ -92,124 +92,13 @@ class Channel:
         limit = self.connection.session.max_message_bytes
         raise PreconditionFailed(f"message size {size} is larger than configured max size {limit}")
 
-    def _queue(self, name: str) -> AnyQueue:
+    def queue(self, name: str) -> AnyQueue:
         """A queue by name; no name means the one declared last."""
         if not name:
             if not self.last_queue:
                 raise NothingDeclared
             name = self.last_queue
         return self.vhost.queue(name, self.connection)
-
-    # -- exchanges -------------------------------------------------------------------------------
-    def _exchange_declare(self, method: m.ExchangeDeclare) -> None:
-        name = _plain(method.exchange)
-        if method.passive:
-            refuse_default_exchange(name)
-            self.vhost.exchange(name)
-        else:
-            self.vhost.declare_exchange(
-                name,
-                method.type,
-                durable=method.durable,
-                auto_delete=method.auto_delete,
-                internal=method.internal,
-                arguments=method.arguments,
-            )
-        if not method.nowait:
-            self.send(m.ExchangeDeclareOk())
-
-    def _exchange_delete(self, method: m.ExchangeDelete) -> None:
-        self.vhost.delete_exchange(_plain(method.exchange), if_unused=method.if_unused)
-        if not method.nowait:
-            self.send(m.ExchangeDeleteOk())
-
-    def _exchange_bind(self, method: m.ExchangeBind | m.ExchangeUnbind) -> None:
-        source, destination = _plain(method.source), _plain(method.destination)
-        refuse_default_exchange(destination)
-        refuse_default_exchange(source)
-        vhost, binds = self.vhost, isinstance(method, m.ExchangeBind)
-        if binds:
-            vhost.exchange(source)
-            target = vhost.exchange(destination)
-            vhost.bind(source, target, method.routing_key, method.arguments)
-        elif source in vhost.exchanges and destination in vhost.exchanges:
-            target = vhost.exchanges[destination]
-            vhost.unbind(source, target, method.routing_key, method.arguments)
-        if not method.nowait:
-            self.send(m.ExchangeBindOk() if binds else m.ExchangeUnbindOk())
-
-    # -- queues ----------------------------------------------------------------------------------
-    def _queue_declare(self, method: m.QueueDeclare) -> None:
-        name = _plain(method.queue)
-        if name.startswith(REPLY_TO):
-            self._declare_reply_queue(name, method)
-            return
-        if method.passive:
-            queue = self.vhost.queue(name, self.connection)
-            queue.touch()
-        else:
-            queue = self.vhost.declare_queue(
-                name,
-                durable=method.durable,
-                exclusive=method.exclusive,
-                auto_delete=method.auto_delete,
-                arguments=method.arguments,
-                connection=self.connection,
-            )
-        self.last_queue = queue.name
-        if not method.nowait:
-            self.send(m.QueueDeclareOk(queue.name, queue.message_count, queue.consumer_count))
-
-    def _declare_reply_queue(self, name: str, method: m.QueueDeclare) -> None:
-        if name != REPLY_TO and self.vhost.reply_consumer(name) is None:
-            raise NotFound("queue", name, self.vhost.name)
-        self.last_queue = name
-        if not method.nowait:
-            self.send(m.QueueDeclareOk(name, 0, 1))
-
-    def _queue_bind(self, method: m.QueueBind | m.QueueUnbind) -> None:
-        if not method.queue and not self.last_queue:
-            raise NothingDeclared
-        queue_name = _plain(method.queue) or self.last_queue
-        key = method.routing_key
-        if not method.queue and not key:
-            key = self.last_queue
-        source = _plain(method.exchange)
-        refuse_default_exchange(source)
-        vhost = self.vhost
-        if isinstance(method, m.QueueBind):
-            vhost.exchange(source)
-            vhost.bind(source, vhost.queue(queue_name, self.connection), key, method.arguments)
-            if not method.nowait:
-                self.send(m.QueueBindOk())
-            return
-        queue = vhost.queues.get(queue_name)
-        if queue is not None and vhost.is_bound(source, queue, key, method.arguments):
-            vhost.queue(queue_name, self.connection)
-            vhost.unbind(source, queue, key, method.arguments)
-        self.send(m.QueueUnbindOk())
-
-    def _queue_purge(self, method: m.QueuePurge) -> None:
-        queue = self._queue(method.queue)
-        if isinstance(queue, StreamQueue):
-            raise NotImplementedByBroker(
-                f"queue.purge not supported by stream queues {queue.where}"
-            )
-        count = queue.purge()
-        if not method.nowait:
-            self.send(m.QueuePurgeOk(count))
-
-    def _queue_delete(self, method: m.QueueDelete) -> None:
-        count = 0
-        name = _plain(method.queue)
-        if not name and not self.last_queue:
-            raise NothingDeclared
-        if (name or self.last_queue) in self.vhost.queues:
-            queue = self._queue(name)
-            _check_delete(queue, method)
-            count = self.vhost.delete_queue(queue)
-        if not method.nowait:
-            self.send(m.QueueDeleteOk(count))
 
     # -- consuming -------------------------------------------------------------------------------
     def _qos(self, method: m.BasicQos) -> None:
@@ -231,7 +120,7 @@ class Channel:
         if method.queue == REPLY_TO:
             self._consume_replies(method)
             return
-        queue = self._queue(method.queue)
+        queue = self.queue(method.queue)
         self._check_consume(queue, method)
         tag = tag or server_made_name("amq.ctag")
         consumer = Consumer(
@@ -298,7 +187,7 @@ class Channel:
             self.send(m.BasicCancel(consumer.tag, nowait=True))
 
     def _get(self, method: m.BasicGet) -> None:
-        queue = self._queue(method.queue)
+        queue = self.queue(method.queue)
         if isinstance(queue, StreamQueue):
             raise NotImplementedByBroker(f"basic.get not supported by stream queues {queue.where}")
         if queue.settings.single_active_consumer and queue.kind == "quorum":
@@ -466,37 +355,8 @@ class Channel:
         self.send(m.AccessRequestOk(1))
 
 
-def _check_delete(queue: AnyQueue, method: m.QueueDelete) -> None:
-    """Refuse a conditional deletion whose condition does not hold; streams know none."""
-    if queue.kind == "quorum":
-        for word, asked in (("if-unused", method.if_unused), ("if-empty", method.if_empty)):
-            if asked:
-                raise NotImplementedByBroker(
-                    f"cannot delete {queue.where}. queue.delete operations with {word} "
-                    "flag set are not supported by quorum queues"
-                )
-    elif queue.kind == "classic":
-        if method.if_empty and queue.message_count:
-            raise PreconditionFailed(f"{queue.where} not empty")
-        if method.if_unused and len(queue.rota):
-            raise PreconditionFailed(f"{queue.where} in use")
-
-
-def _plain(name: str) -> str:
-    """RabbitMQ takes line breaks out of names."""
-    return name.replace("\n", "").replace("\r", "") if "\n" in name or "\r" in name else name
-
-
 _HANDLERS: dict[type[m.Method], Callable[[Channel, Any], None]] = {
-    m.ExchangeDeclare: Channel._exchange_declare,
-    m.ExchangeDelete: Channel._exchange_delete,
-    m.ExchangeBind: Channel._exchange_bind,
-    m.ExchangeUnbind: Channel._exchange_bind,
-    m.QueueDeclare: Channel._queue_declare,
-    m.QueueBind: Channel._queue_bind,
-    m.QueueUnbind: Channel._queue_bind,
-    m.QueuePurge: Channel._queue_purge,
-    m.QueueDelete: Channel._queue_delete,
+    **DECLARING,
     m.BasicQos: Channel._qos,
     m.BasicConsume: Channel._consume,
     m.BasicCancel: Channel._cancel,

@@ -154,7 +154,7 @@ class Broker:
         def call() -> None:
             try:
                 future.set_result(self._acted(act))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the caller's thread raises it
                 future.set_exception(error)
 
         loop.call_soon_threadsafe(call)

@@ -72,7 +72,7 @@ def _table(arguments: Mapping[str, Any]) -> Table:
 
 DIRECT = Act(
     "direct",
-    "the routing key must be equal; mandatory messages nobody wants come back (312 NO_ROUTE)",
+    "the key must be equal; mandatory messages that no queue wants come back",
     "orders",
     (_exchange("orders", "direct"), _bind("orders", "europe", "eu"), _bind("orders", "usa", "us")),
     (Route("eu", "europe"), Route("us", "usa"), Route("no binding", RETURNED)),
@@ -140,7 +140,7 @@ HEADERS = Act(
 
 HASH = Act(
     "consistent hash",
-    "a key stays with its queue; the number in the binding is the queue's share",
+    "a key stays with its queue; the weight is the queue's share of the keys",
     "customers",
     (
         _exchange("customers", "x-consistent-hash"),

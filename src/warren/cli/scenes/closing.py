@@ -1,4 +1,4 @@
-"""The last scene: everything that was published is accounted for, or the demo has failed."""
+"""Scene 6: everything that was published is accounted for, or the demo has failed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,6 @@ from rich.table import Table as Grid
 
 from warren.cli.scenes.ledger import FATES, Account, Ledger
 from warren.cli.scenes.stage import Stage, mark
-
-
-def play(stage: Stage, number: int, ledger: Ledger) -> bool:
-    """Show the accounts; True if they add up."""
-    stage.scene(number, "Does it add up?", "Every message of every scene, and what became of it.")
-    table = Grid(
-        box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, show_footer=True, header_style="dim"
-    )
-    total = ledger.total()
-    for header, footer in zip(_HEADERS, _row(total), strict=True):
-        justify: JustifyMethod = "right" if table.columns else "left"
-        table.add_column(header, footer, justify=justify, footer_style="bold", no_wrap=True)
-    for account in ledger.accounts:
-        table.add_row(*_row(account))
-    stage.say(table)
-    stage.pause(0.5)
-    for account in ledger.accounts:
-        for promise in account.broken:
-            stage.say(f"[bold red]{account.name}: {promise}[/]")
-    stage.say(f"{mark(ledger.adds_up)} {equation(total, ledger.adds_up)}")
-    return ledger.adds_up
-
 
 _HEADERS = (
     "\nscene",
@@ -42,6 +20,37 @@ _HEADERS = (
     "\nlost",
     "\ndoubled",
 )
+
+
+def play(stage: Stage, stopped_ms: float, ledger: Ledger) -> bool:
+    """Show the accounts; True if they add up."""
+    stage.scene(
+        6,
+        "Does it add up?",
+        f"The broker stopped in {stopped_ms:.0f} ms and the workers are gone. Every message of "
+        "every scene, and what became of it:",
+    )
+    total = ledger.total()
+    stage.say(_table(ledger, total), "")
+    for account in ledger.accounts:
+        for promise in account.broken:
+            stage.say(f"[bold red]{account.name}: {promise}[/]")
+    stage.say(f"{mark(ledger.adds_up)} {equation(total, ledger.adds_up)}", "")
+    stage.say("[dim]Yours now:[/]  [bold]warren broker[/]  [dim]or, in a program,[/]")
+    stage.say("            [bold]with warren.Broker.in_thread() as broker: print(broker.url)[/]")
+    return ledger.adds_up
+
+
+def _table(ledger: Ledger, total: Account) -> Grid:
+    table = Grid(
+        box=box.SIMPLE, padding=(0, 1, 0, 0), show_edge=False, show_footer=True, header_style="dim"
+    )
+    for header, footer in zip(_HEADERS, _row(total), strict=True):
+        justify: JustifyMethod = "right" if table.columns else "left"
+        table.add_column(header, footer, justify=justify, footer_style="bold", no_wrap=True)
+    for account in ledger.accounts:
+        table.add_row(*_row(account))
+    return table
 
 
 def _row(account: Account) -> tuple[str, ...]:
@@ -66,8 +75,8 @@ def _bad(count: int) -> str:
 def equation(total: Account, adds_up: bool) -> str:
     """The whole run in a sentence that can be checked."""
     right = " + ".join(f"{total.fates[fate]} {fate}" for fate in FATES)
-    verdict = "it adds up" if adds_up else "IT DOES NOT ADD UP"
+    verdict = "[bold green]it adds up[/]" if adds_up else "[bold red]IT DOES NOT ADD UP[/]"
     return (
         f"reconciliation: {total.published} published + {total.copies} copies = {right}; "
-        f"{total.lost} lost, {total.doubled} doubled: [bold]{verdict}[/]"
+        f"{total.lost} lost, {total.doubled} doubled: {verdict}"
     )

@@ -64,7 +64,7 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
     stage.scene(
         3,
         "kill -9",
-        "Two worker processes, one queue, one message at a time, in order. The one that works is",
+        "Two worker processes, one queue, one message at a time, in order. The one that works is "
         "killed with a message in its hands. The other must go on with exactly that message.",
     )
     for arrangement in (SINGLE_ACTIVE, EXCLUSIVE):
@@ -89,7 +89,7 @@ class Failover:
 
     def __init__(self, stage: Stage, crew: Crew, plan: Arrangement, account: Account) -> None:
         self._stage, self._crew, self._plan, self._account = stage, crew, plan, account
-        self._count = 60 if stage.quick else plan.messages
+        self._count = 60 if stage.fast else plan.messages
         self._kill_at = self._count * 2 // 5
         self._posts = {"A": Post(), "B": Post()}
         self._done: list[tuple[int, str]] = []
@@ -98,8 +98,7 @@ class Failover:
         self._took_over_ms: float | None = None
         self._redelivered = 0
         self._refusal = ""
-        self._in_order = False
-        self._over = False
+        self._verdict: list[str] = []
 
     def play(self, link: Link) -> None:
         queue = self._plan.queue
@@ -127,7 +126,7 @@ class Failover:
     def _hire(self, name: str, stop_at: int = _NEVER) -> None:
         plan = self._plan
         how = "exclusive" if plan.exclusive else "shared"
-        work_ms = 1 if self._stage.quick else plan.work_ms
+        work_ms = 1 if self._stage.fast else plan.work_ms
         post = self._posts[name]
         post.pid = self._crew.hire(name, "work", plan.queue, how, work_ms, stop_at)
         post.state, post.refused = "starting", 0
@@ -163,17 +162,24 @@ class Failover:
             self._took_over_ms = (event["at"] - self._killed_at) * 1000
 
     def _conclude(self, left_over: int) -> None:
-        self._account.left_over = left_over
+        account = self._account
+        account.left_over = left_over
         numbers = [number for number, _ in self._done]
-        self._in_order = self._account.promise(numbers == sorted(numbers), "order was not kept")
-        self._account.promise(self._took_over_ms is not None, "nobody took over")
-        self._over = True
+        in_order = account.promise(numbers == sorted(numbers), "order was not kept")
+        account.promise(self._took_over_ms is not None, "nobody took over")
+        order = "in order" if in_order else "[bold red]out of order[/]"
+        self._verdict = [
+            f"  {mark(account.adds_up)} 1 … {self._count} {order}, {account.lost} lost, "
+            f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered"
+        ]
+        if self._refusal:
+            self._verdict.append(f"  [dim]what the standby hears: {self._refusal}[/]")
 
     # -- the picture -----------------------------------------------------------------------------
     def _draw(self) -> Group:
         plan = self._plan
         title = f"[bold]{plan.name}[/]  [dim]{plan.how_it_works}[/]"
-        return Group(lines(title), self._workers(), self._strip(), self._verdict())
+        return Group(lines(title), self._workers(), self._strip(), lines(*self._story()))
 
     def _workers(self) -> Grid:
         table = Grid.grid(padding=(0, 2))
@@ -183,7 +189,7 @@ class Failover:
         for name, post in self._posts.items():
             state = _STATES[post.state]
             if post.refused and post.state == "standby":
-                state += f" [dim]refused {post.refused} times, 403[/]"
+                state += f"  [dim]refused (403), try {post.refused}[/]"
             if name == "A" and self._victim and post.state == "starting":
                 state = "[dim]comes back[/]"
             table.add_row(
@@ -207,19 +213,11 @@ class Failover:
                 strip.append("░", style="dim")
         return strip
 
-    def _verdict(self) -> Group:
+    def _story(self) -> list[str]:
+        so_far = [f"  [dim]{len(self._done)} of {self._count}[/]"]
         if not self._victim:
-            return lines(f"  [dim]{len(self._done)} of {self._count}[/]")
+            return so_far
         story = f"  [bold red]kill -9 {self._victim}[/] with message {self._kill_at} in its hands"
         if self._took_over_ms is not None:
             story += f"; B had it [bold green]{self._took_over_ms:.1f} ms[/] later"
-        if not self._over:
-            return lines(story, f"  [dim]{len(self._done)} of {self._count}[/]")
-        account = self._account
-        order = "in order" if self._in_order else "[bold red]out of order[/]"
-        return lines(
-            story,
-            f"  {mark(account.adds_up)} 1 … {self._count} {order}, {account.lost} lost, "
-            f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered",
-            *([f"  [dim]what the standby hears: {self._refusal}[/]"] if self._refusal else []),
-        )
+        return [story, *(self._verdict or so_far)]

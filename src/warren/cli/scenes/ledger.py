@@ -22,7 +22,7 @@ class Account:
     name: str
     published: int = 0
     copies: int = 0
-    fates: Counter[str] = field(default_factory=Counter)
+    fates: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FATES, 0)))
     expected: Counter[Hashable] = field(default_factory=Counter)
     arrived: Counter[Hashable] = field(default_factory=Counter)
     left_over: int = 0
@@ -82,7 +82,7 @@ class Ledger:
         for account in self.accounts:
             total.published += account.published
             total.copies += account.copies
-            total.fates += account.fates
+            total.fates.update(account.fates)
             total.left_over += account.left_over
             total.broken += account.broken
             for place, count in account.expected.items():

@@ -16,7 +16,7 @@ _COUNT, _IN_TIME, _ROOM = 10, 4, 5
 
 def play(stage: Stage, link: Link, account: Account) -> None:
     """Offers with little time to live, and a queue that keeps the newest five."""
-    ttl_ms = 100 if stage.quick else 400
+    ttl_ms = 100 if stage.fast else 400
     for queue in (_LATE, _DROPPED):
         link.queue(queue)
         link.consume(queue, no_ack=True)

@@ -38,6 +38,7 @@ def play(stage: Stage, url: str, started_ms: float, ledger: Ledger) -> None:
             padding=(1, 2),
         )
     )
+    stage.say("")
     stage.pause(2.5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Group
 from rich.text import Text
 
 from warren.amqp.properties import Properties
@@ -21,7 +20,8 @@ def play(stage: Stage, link: Link, account: Account) -> None:
     sent: list[tuple[int, int]] = []
     link.queue(_QUEUE, x_max_priority=max(_PRIORITIES))
     link.confirms()
-    with stage.live(lambda: _draw(sent, came, account)):
+    verdict: list[str] = []
+    with stage.live(lambda: lines(*_picture(sent, came), *verdict)):
         for number, priority in enumerate(_PRIORITIES):
             account.sent(number)
             link.publish("", _QUEUE, b"%d" % number, Properties(priority=priority))
@@ -38,18 +38,16 @@ def play(stage: Stage, link: Link, account: Account) -> None:
         wanted = sorted(sent, key=lambda each: (-each[0], each[1]))
         account.promise(came == wanted, "the urgent did not come first")
         account.left_over = link.delete(_QUEUE)
+        verdict.append(f"  {mark(account.adds_up)} highest first, oldest first among equals")
+    stage.say("")
     stage.pause(0.5)
 
 
-def _draw(sent: list[tuple[int, int]], came: list[tuple[int, int]], account: Account) -> Group:
-    verdict = ""
-    if len(came) == len(_PRIORITIES):
-        verdict = f"  {mark(account.adds_up)} highest first, oldest first among equals"
-    return lines(
+def _picture(sent: list[tuple[int, int]], came: list[tuple[int, int]]) -> tuple[str | Text, ...]:
+    return (
         "[bold]priorities[/]  [dim]the number is a message's priority, the letter its place[/]",
         _row("published", sent),
         _row("consumed", came),
-        verdict,
     )
 
 

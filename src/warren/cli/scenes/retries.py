@@ -24,7 +24,7 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
     stage.scene(
         4,
         "Second chances and last resorts",
-        "Dead-lettering, TTLs and priorities. All of it is done by the queues; the consumer just",
+        "Dead-lettering, TTLs and priorities. All of it is done by the queues; the consumer just "
         "says no. Each message carries its story in the x-death header.",
     )
     with Link(url) as link:
@@ -40,6 +40,7 @@ class Payment:
     """A message as the picture shows it: what happened to it, and when."""
 
     failures: int
+    sent_at: float = 0.0
     steps: list[str] = field(default_factory=list)
 
 
@@ -48,9 +49,9 @@ class Retrying:
 
     def __init__(self, stage: Stage, link: Link, account: Account) -> None:
         self._stage, self._link, self._account = stage, link, account
-        self._pauses_ms = (60, 120) if stage.quick else (400, 1200)
+        self._pauses_ms = (60, 120) if stage.fast else (400, 1200)
         self._payments = [Payment(failures) for failures in _FAILURES]
-        self._started = 0.0
+        self._verdict = ""
         self._story: Counter[str] = Counter()
 
     def play(self) -> None:
@@ -59,20 +60,18 @@ class Retrying:
             self._link.consume(queue)
         self._link.confirms()
         with self._stage.live(self._draw):
-            self._started = time.monotonic()
             for number, payment in enumerate(self._payments):
                 fate = _PARKED if payment.failures >= len(_TRIES) else "paid"
                 self._account.sent((fate, number))
+                payment.sent_at = time.monotonic()
                 self._link.publish("", _TRIES[0], b"%d" % number)
-                self._stage.pause(0.08)
+                self._take_for(0.1)
             self._link.wait_confirmed()
-            while self._account.outstanding > 0:
-                delivery = self._link.next()
-                if delivery is None:
-                    break
+            while self._account.outstanding > 0 and (delivery := self._link.next()) is not None:
                 self._take(delivery)
             for queue in (*_TRIES, *self._waiting_rooms, _PARKED):
                 self._account.left_over += self._link.delete(queue)
+            self._verdict = self._conclude()
         self._stage.say("")
         self._stage.pause(0.5)
 
@@ -97,10 +96,18 @@ class Retrying:
             )
         link.queue(_PARKED)
 
+    def _take_for(self, seconds: float) -> None:
+        """Work for a while, unless there is a hurry."""
+        until = time.monotonic() + (0 if self._stage.fast else seconds)
+        while (left_s := until - time.monotonic()) > 0:
+            delivery = self._link.next(left_s)
+            if delivery is not None:
+                self._take(delivery)
+
     def _take(self, delivery: Delivery) -> None:
         number = int(delivery.body)
         payment = self._payments[number]
-        at = f"{(time.monotonic() - self._started) * 1000:,.0f} ms"
+        at = f"{(time.monotonic() - payment.sent_at) * 1000:,.0f} ms"
         if delivery.consumer == _PARKED:
             payment.steps.append("[red]▣ parked[/]")
             deaths = delivery.headers["x-death"]
@@ -129,14 +136,13 @@ class Retrying:
                 row.pad_right(max(0, 14 * at + 13 - row.cell_len))
                 row.append_text(Text.from_markup(step))
             rows.append(row)
-        account = self._account
-        rows.append("" if account.outstanding else self._verdict(account))
-        return lines(*rows)
+        return lines(*rows, self._verdict)
 
-    def _verdict(self, account: Account) -> str:
+    def _conclude(self) -> str:
+        account = self._account
         return (
             f"  {mark(account.adds_up)} {account.published} published = "
             f"{account.fates['consumed']} paid + {account.fates['dead-lettered']} parked\n"
-            f"  [dim]what x-death says of the parked one: rejected {self._story['rejected']} times, "
-            f"expired {self._story['expired']} times (the pauses)[/]"
+            f"  [dim]x-death of the parked one: rejected {self._story['rejected']} times, "
+            f"expired {self._story['expired']} times (that was the pauses)[/]"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from rich.console import Group
 from rich.text import Text
@@ -24,8 +24,8 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
     stage.scene(
         2,
         "Seven ways to route",
-        "Exchanges of every type. Left of the arrows what is published, right of them what real",
-        "consumers received; the tick compares it, message by message, with what had to arrive.",
+        "Exchanges of every type. Left of the arrows what is published, right of them what "
+        "consumers received. The tick compares it, message by message, with what had to arrive.",
     )
     for act in ACTS:
         with Link(url) as link:
@@ -39,13 +39,12 @@ class Routing:
 
     def __init__(self, stage: Stage, link: Link, act: Act, account: Account) -> None:
         self._stage, self._link, self._act, self._account = stage, link, act, account
-        self._arrived: Counter[str] = Counter()
+        self._arrived = {route.queue: 0 for route in act.routes}
         self._homes: defaultdict[str, set[str]] = defaultdict(set)
-        self._latest = ""
-        self._over = False
+        self._below = ""
 
     def play(self) -> None:
-        letters = self._act.letters * (2 if self._stage.quick else self._act.rounds)
+        letters = self._act.letters * (2 if self._stage.fast else self._act.rounds)
         step = max(1, len(letters) // _STEPS)
         self._set_up()
         with self._stage.live(self._draw):
@@ -53,7 +52,7 @@ class Routing:
                 self._send(letters[at : at + step], at)
                 self._stage.pause(_ACT_S * step / len(letters))
             self._tidy_up()
-            self._over = True
+            self._below = self._verdict()
 
     def _set_up(self) -> None:
         for route in self._act.routes:
@@ -74,7 +73,7 @@ class Routing:
             self._link.publish(
                 self._act.exchange, letter.key, body, properties, mandatory=letter.mandatory
             )
-            self._latest = letter.shown
+            self._below = f"[dim]{letter.shown}[/]"
         self._link.wait_confirmed()
         self._receive()
 
@@ -119,7 +118,7 @@ class Routing:
         widest = max(len(route.label) for route in act.routes)
         head = f"  {account.published:>4} ─▶ ({act.exchange}) "
         room = self._stage.width - len(head) - widest - 34
-        most = max(1, *self._arrived.values(), account.published) if self._arrived else 1
+        most = max(1, account.published)
         rows = []
         for place, route in enumerate(act.routes):
             fork = "┬" if place == 0 else "└" if route is act.routes[-1] else "├"
@@ -133,14 +132,12 @@ class Routing:
             row.append(bar(count, most, max(8, min(24, room))), style=colour)
             row.append(f"{count:>6}")
             rows.append(row)
-        return Group(lines(f"[bold]{act.name}[/]  [dim]{act.rule}[/]"), *rows, self._verdict())
+        return lines(f"[bold]{act.name}[/]  [dim]{act.rule}[/]", *rows, f"        {self._below}")
 
-    def _verdict(self) -> Text:
+    def _verdict(self) -> str:
         account = self._account
-        if not self._over:
-            return Text.from_markup(f"        [dim]{self._latest}[/]")
         arrived = account.arrived.total()
-        text = f"        {mark(account.adds_up)} {account.published} published"
+        text = f"{mark(account.adds_up)} {account.published} published"
         if account.copies:
             text += f" + {account.copies} copies = {arrived} arrived"
         elif back := account.fates["returned"]:
@@ -149,7 +146,7 @@ class Routing:
             text += f" = {arrived} arrived"
         if self._hashed:
             text += f"; {len(self._homes)} keys, {self._moved} of them ever changed queue"
-        return Text.from_markup(text)
+        return text
 
 
 _ANSWERS: dict[type[methods.Method], type[methods.Method]] = {

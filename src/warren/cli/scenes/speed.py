@@ -39,9 +39,8 @@ def play(stage: Stage, url: str, ledger: Ledger) -> None:
         5,
         "How fast?",
         f"Messages of {BODY_BYTES} bytes, one client process at a time, the broker in this "
-        "process: raw numbers",
-        f"of this machine ({cores} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}). `make bench` compares with RabbitMQ.",
+        f"process: raw numbers of this machine ({cores} cores, {platform.system()} "
+        f"{platform.machine()}, Python {platform.python_version()}), picture included.",
     )
     with Crew(url) as crew, Link(url) as link:
         link.queue(_QUEUE)
@@ -53,12 +52,12 @@ class Speed:
 
     def __init__(self, stage: Stage, crew: Crew, account: Account) -> None:
         self._stage, self._crew, self._account = stage, crew, account
-        self._wanted = 10_000 if stage.quick else 250_000
-        self._pings = 200 if stage.quick else 2_000
+        self._wanted = 10_000 if stage.fast else 250_000
+        self._pings = 200 if stage.fast else 2_000
         self._publish = Race("publish, each confirmed")
         self._consume = Race("consume, each acknowledged")
         self._there_and_back = ""
-        self._over = False
+        self._verdict = ""
 
     def play(self, link: Link) -> None:
         with self._stage.live(self._draw):
@@ -77,7 +76,9 @@ class Speed:
             self._crew.hire("pinger", "ping", _QUEUE, self._pings)
             self._pinged(self._crew.wait_for("finished", 60))
             self._account.left_over = link.delete(_QUEUE)
-            self._over = True
+            self._verdict = self._conclude()
+        self._stage.say("")
+        self._stage.pause(0.8)
 
     def _follow(self, race: Race) -> Event:
         while True:
@@ -113,11 +114,11 @@ class Speed:
                 f"[bold {'green' if race.over else 'white'}]{race.rate:,.0f}/s[/]",
             )
         there = f"  one message there and back    {self._there_and_back or '[dim]…[/]'}"
-        verdict = ""
-        if self._over:
-            account = self._account
-            verdict = (
-                f"  {mark(account.adds_up)} every number in its place: {account.published:,} "
-                f"published = {account.fates['consumed']:,} consumed"
-            )
-        return Group(table, lines(there, verdict))
+        return Group(table, lines(there, self._verdict))
+
+    def _conclude(self) -> str:
+        account = self._account
+        return (
+            f"  {mark(account.adds_up)} every number in its place: {account.published:,} published "
+            f"= {account.fates['consumed']:,} consumed"
+        )

@@ -22,11 +22,11 @@ _FRAMES_A_SECOND = 15
 
 @dataclass(frozen=True)
 class Stage:
-    """What a scene prints on. ``quick`` leaves out the pauses that are there for people only."""
+    """What a scene prints on, and how long it may take. ``fast`` asks for few messages."""
 
     console: Console
     plain: bool
-    quick: bool
+    fast: bool
 
     @classmethod
     def open(cls, *, plain: bool, fast: bool, file: IO[str] | None = None) -> Stage:
@@ -41,24 +41,22 @@ class Stage:
         ):
             console = Console(file=out, highlight=False, emoji=False, color_system=None)
             console.width = WIDTH
-            return cls(console, plain=True, quick=True)
+            return cls(console, plain=True, fast=fast)
         console.width = min(WIDTH, console.width)
-        return cls(console, plain=False, quick=fast)
+        return cls(console, plain=False, fast=fast)
 
     @property
     def width(self) -> int:
         return self.console.width
 
-    def scene(self, number: int, title: str, *sentences: str) -> None:
+    def scene(self, number: int, title: str, text: str) -> None:
         """Open a scene: its number, its name, and what is about to be seen."""
-        self.console.print()
         self.console.print(
             Rule(f"[bold]{number}[/] · [bold]{title}[/]", style="yellow", align="left")
         )
-        for sentence in sentences:
-            self.say(f"[dim]{sentence}[/]")
-        self.console.print()
-        self.pause(0.6)
+        self.console.print(Text(text, style="dim"))
+        self.say("")
+        self.pause(1.2)
 
     def say(self, *parts: RenderableType) -> None:
         """Print lines; strings may carry rich's markup."""
@@ -79,8 +77,8 @@ class Stage:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Give people time to look."""
-        if not self.quick:
+        """Give people time to look, if there are any."""
+        if not self.fast and not self.plain:
             time.sleep(seconds)
 
 

@@ -1,0 +1,55 @@
+"""What a session asks of the broker: the other side of ``ServerSession``."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from warren.amqp import methods as m
+from warren.amqp.tables import Table
+
+
+class ChannelHandler(Protocol):
+    """What a channel does with what it is sent."""
+
+    def method(self, method: m.Method) -> None: ...
+
+    def publish(
+        self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
+    ) -> None: ...
+
+    def ack(self, tag: int, multiple: int) -> None: ...
+
+    def too_large(self, size: int) -> None:
+        """A message over the limit was read and thrown away: refuse it."""
+        ...
+
+    def close(self) -> None:
+        """The channel is gone: give back what it held."""
+        ...
+
+
+class ConnectionHandler(Protocol):
+    """What a connection does apart from its channels."""
+
+    server_properties: Table
+    mechanisms: str
+
+    def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
+        """Log in. Returns a challenge if the mechanism asks back; raises AccessRefused."""
+        ...
+
+    def open(self, virtual_host: str) -> None: ...
+
+    def opened(self) -> None: ...
+
+    def update_secret(self, secret: bytes) -> None: ...
+
+    def channel(self, number: int) -> ChannelHandler: ...
+
+    def published(self) -> None:
+        """The client has begun to publish: from now on it can be blocked."""
+        ...
+
+    def close(self) -> None:
+        """The connection is over; its channels have been closed before."""
+        ...
