@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +29,8 @@ sys.path[:0] = [str(ROOT / "src")]
 
 from warren.config import BrokerConfig  # noqa: E402
 
-NOTE = "<!-- Written by tools/build_docs.py: `make docs`. Change what it is made from, not this. -->\n"
+NOTE = "<!-- Written by tools/build_docs.py (`make docs`): change what it is made from. -->\n"
+TIMES = "\N{MULTIPLICATION SIGN}"
 #: Defaults that depend on the machine, in words.
 DERIVED = {"memory_limit_bytes": "two fifths of the machine's memory"}
 
@@ -200,9 +200,11 @@ def behaviours() -> dict[ModuleType, dict[tuple[str, str], Counter[str]]]:
             self.items = session.items
 
     collector = Collector()
-    arguments = ["tests/contract", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    arguments = ["tests/contract", f"--rootdir={ROOT}", "--collect-only", "-qq"]
+    # warren is imported here, before pytest could have rewritten its asserts: no matter.
+    options = ["-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     with redirect_stdout(io.StringIO()) as said:
-        failed = pytest.main([*arguments, f"--rootdir={ROOT}"], plugins=[collector])
+        failed = pytest.main([*arguments, *options], plugins=[collector])
     if failed:
         raise RuntimeError(f"tests/contract can't be collected:\n{said.getvalue()}")
     found: dict[ModuleType, dict[tuple[str, str], Counter[str]]] = {}
@@ -231,10 +233,11 @@ def same_page() -> str:
         "warren behaves as RabbitMQ 3.10.8 with its consistent-hash plugin, but for this:\n",
         *_differences(),
         "## What is the same\n",
-        "Each line below is the name of a test in `tests/contract`, which runs on warren and on a real\n"
-        f"RabbitMQ 3.10.8 and must pass on both: {count:,} behaviours, {total['warren']:,} cases on "
-        f"warren and\n{total['rabbitmq']:,} on RabbitMQ. `×3` behind a line says that it is tried in "
-        "three variants on each.\n",
+        "Each line below is the name of a test in `tests/contract`, which runs on warren and on a "
+        "real\n"
+        f"RabbitMQ 3.10.8 and must pass on both: {count:,} behaviours, {total['warren']:,} cases "
+        f"on warren and\n{total['rabbitmq']:,} on RabbitMQ. `{TIMES}3` behind a line says that it "
+        "is tried in three variants on each.\n",
     ]
     for folder, title in AREAS.items():
         lines.append(f"### {title}\n")
@@ -267,8 +270,8 @@ def _cases(cases: Counter[str]) -> str:
     if not rabbitmq or not warren:
         return f" ({'warren' if warren else 'RabbitMQ'} only)"
     if warren != rabbitmq:
-        return f" (×{warren} on warren, ×{rabbitmq} on RabbitMQ)"
-    return f" ×{warren}" if warren > 1 else ""
+        return f" ({TIMES}{warren} on warren, {TIMES}{rabbitmq} on RabbitMQ)"
+    return f" {TIMES}{warren}" if warren > 1 else ""
 
 
 def _differences() -> Iterable[str]:

@@ -50,6 +50,10 @@ class BrokerConfig:
         least=0,
     )
 
+    data_dir: str = _setting(
+        "", "folder for what must survive a restart; without one, everything is kept in memory"
+    )
+
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
             _check(item, getattr(self, item.name), "argument")
@@ -124,6 +128,6 @@ def _check(item: dataclasses.Field[Any], value: Any, source: str) -> Any:
         if (least is not None and value < least) or (most is not None and value > most):
             top = "" if most is None else f" and at most {most}"
             raise ConfigError(item.name, f"{value} must be at least {least}{top}", source)
-    elif not isinstance(value, str) or not value:
+    elif not isinstance(value, str) or (not value and item.default):
         raise ConfigError(item.name, f"{value!r} is not a name or address", source)
     return value

@@ -6,6 +6,8 @@
       ConfigError                     a bad option; names the option and where it came from
       ListenError                     the port is taken, or not ours to take
       ProtocolError                   the peer's bytes are not AMQP
+      StoreError                      the data folder can't be used; nothing in it was touched
+        StoreDamaged  StoreInUse  StoreTooNew
       Refusal                         an AMQP reply code, and what it closes
         AccessRefused 403  NotFound 404  NothingDeclared 404  ResourceLocked 405
         SingleActiveOnly 405  PreconditionFailed 406
@@ -46,6 +48,52 @@ class ListenError(WarrenError):
 
     def __str__(self) -> str:
         return f"can't listen on {self.host}:{self.port}: {self.reason}"
+
+
+class StoreError(WarrenError):
+    """A data folder that can't be used as it is."""
+
+
+class StoreDamaged(StoreError):
+    """The store's file is not what warren wrote."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file, self.reason = file, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file} is damaged or not a warren store ({self.reason}); nothing was changed. "
+            "Restore it from a backup, or start with another data folder."
+        )
+
+
+class StoreInUse(StoreError):
+    """Another broker has the data folder open."""
+
+    def __init__(self, folder: str, holder: str) -> None:
+        super().__init__(folder, holder)
+        self.folder, self.holder = folder, holder
+
+    def __str__(self) -> str:
+        return (
+            f"the data folder {self.folder} is in use by {self.holder}; stop it, or give this "
+            "broker a folder of its own"
+        )
+
+
+class StoreTooNew(StoreError):
+    """The data folder was written by another version."""
+
+    def __init__(self, folder: str, found: int, known: int) -> None:
+        super().__init__(folder, found, known)
+        self.folder, self.found, self.known = folder, found, known
+
+    def __str__(self) -> str:
+        return (
+            f"the data folder {self.folder} has format {self.found}, this warren knows format "
+            f"{self.known}; nothing was changed. Use the version of warren that wrote it."
+        )
 
 
 class ProtocolError(WarrenError):

@@ -60,6 +60,8 @@ def snippets(*languages: str) -> list[Snippet]:
     """All blocks in these languages, of all pages, but for those that are to be skipped."""
     found = []
     for page in PAGES:
+        if page.name == "CONTRIBUTING.md":  # its example is a test of this suite
+            continue
         text = page.read_text()
         for match in _FENCE.finditer(text):
             before = text[: match.start()].rstrip("\n").rpartition("\n")[2]

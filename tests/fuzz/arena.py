@@ -132,10 +132,10 @@ class Keep(logging.Handler):
     def __init__(self, problems: list[str]) -> None:
         super().__init__(logging.ERROR)
         self._problems = problems
-        self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._problems.append(self.format(record))
+        error = record.exc_info[1] if record.exc_info else None
+        self._problems.append(f"{record.name}: {record.getMessage()}: {error!r}")
 
 
 def _told(context: dict[str, Any]) -> str:
@@ -214,8 +214,18 @@ HANDSHAKE = [
 ]
 
 
-def publish(key: str, data: bytes, channel: int = 1, exchange: str = "", **properties: Any) -> bytes:
-    octets = method(spec.Basic.Publish(exchange=exchange, routing_key=key), channel)
+def publish(
+    key: str,
+    data: bytes,
+    channel: int = 1,
+    *,
+    exchange: str = "",
+    mandatory: bool = False,
+    **properties: Any,
+) -> bytes:
+    octets = method(
+        spec.Basic.Publish(exchange=exchange, routing_key=key, mandatory=mandatory), channel
+    )
     octets += header(len(data), channel, **properties)
     for at in range(0, len(data), 9):
         octets += body(data[at : at + 9], channel)

@@ -68,6 +68,8 @@ class Channel:
         if handler is None:
             raise CommandInvalid("unimplemented method")
         handler(self, method)
+        if self.core.journal is not None:
+            self.connection.hold_until(self.core.journal.last_definition)
 
     def close(self) -> None:
         """Cancel the consumers and give back, in order, what was not acknowledged."""
@@ -212,7 +214,7 @@ class Channel:
         content = message.content_for(self.number, session.frame_max)
         session.out.append(queue.counted_content(entry, content, self.number, session.frame_max))
         if method.no_ack:
-            self.core.release(message)
+            queue.done_with(entry)
         else:
             queue.hold(entry)
             self.unacked[self.last_tag] = (queue, entry, None)
@@ -231,6 +233,8 @@ class Channel:
         queue.unacked -= 1
         queue.unacked_bytes -= message.body_size
         queue.acked += 1
+        if queue.log_id and message.traits.persistent:
+            queue.forget(entry)
         message.holders -= 1
         if not message.holders:
             self.core.held_bytes -= len(message.content)
@@ -252,8 +256,12 @@ class Channel:
     def _settle_many(self, how: str, tag: int, multiple: bool) -> None:
         taken = self._take_unacked(tag, multiple)
         if how != "ack":
-            for _, (queue, _, _) in taken:
-                queue.check_refusable()
+            try:
+                for _, (queue, _, _) in taken:
+                    queue.check_refusable()
+            except NotImplementedByBroker:
+                self.unacked.update(taken)
+                raise
         if self.publisher.transaction is not None:
             self._settled_in_transaction += [(how, tag, delivery) for tag, delivery in taken]
             return
@@ -333,6 +341,8 @@ class Channel:
             self._settle(how, [delivery])
         if not complete:
             raise PreconditionFailed("partial tx completion")
+        if self.core.journal is not None:
+            self.connection.hold_until(self.core.journal.number)
         self.send(m.TxCommitOk())
 
     def _tx_rollback(self, method: m.TxRollback) -> None:

@@ -46,6 +46,8 @@ class BrokerConnection:
         self.budget = BUDGET
         self.starved: dict[Consumer, None] = {}
         self.blocked = False
+        #: The journal's batch that must be safe before more is written.
+        self.barrier = 0
         #: Called when the session has something to write; set by the shell.
         self.shell: Any = None
         self._closed = False
@@ -87,6 +89,12 @@ class BrokerConnection:
         for queue in list(self.exclusive_queues):
             queue.vhost.delete_queue(queue)
         self.starved.clear()
+
+    # -- what must be safe before it is said -----------------------------------------------------
+    def hold_until(self, batch: int) -> None:
+        """Keep back what is said from now on until a batch of the journal is safe."""
+        if batch > self.barrier:
+            self.barrier = batch
 
     # -- flow ------------------------------------------------------------------------------------
     def wants_write(self) -> None:

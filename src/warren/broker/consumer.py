@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warren.amqp.frames import FRAME_MAX_DEFAULT
 from warren.amqp.hot import DELIVERY, deliver_prefix
@@ -13,10 +13,12 @@ from warren.broker.message import Address
 if TYPE_CHECKING:
     from warren.broker.channel import Channel
     from warren.broker.queues.queue import Queue
+    from warren.broker.queues.ready import Entry
     from warren.broker.queues.stream import StreamQueue
 
 #: Frame prefixes kept for each consumer, one an address.
 _PREFIXES = 256
+_NOTHING: Any = None
 #: No prefetch limit.
 UNLIMITED = 1 << 62
 
@@ -95,6 +97,7 @@ class Consumer:
         tag, budget, sent, sent_bytes, redelivered = channel.last_tag, connection.budget, 0, 0, 0
         pop, available = queue.ready.run()
         limit = min(limit, available)
+        entry: Entry = _NOTHING
         while sent < limit and budget > 0:
             entry = pop()
             message = entry[1]
@@ -116,9 +119,11 @@ class Consumer:
                 out += (prefix, pack(tag, 0), address.suffix, content)
             budget -= len(content)
             if no_ack:
-                queue.core.release(message)
+                queue.done_with(entry)
             else:
                 unacked[tag] = (queue, entry, self)
+        if queue.log_id and sent:
+            queue.given_out(entry[0])
         channel.last_tag = tag
         connection.budget = budget
         queue.ready_bytes -= sent_bytes

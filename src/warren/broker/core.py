@@ -17,14 +17,17 @@ from warren.amqp.session import CHANNEL_MAX, HEARTBEAT_S, MAX_MESSAGE_BYTES
 from warren.amqp.tables import Table
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
+from warren.broker.journal import Journal
 from warren.broker.publisher import Publisher
 from warren.broker.queues.dead_letter import send_letter
+from warren.broker.recovery import recover
 from warren.broker.reply import ReplyConsumer
 from warren.broker.timers import Timers
 from warren.broker.users import User, Users
 from warren.broker.vhost import VirtualHost
 from warren.clock import Clock, SystemClock
 from warren.errors import AccessRefused, ConnectionForced
+from warren.store.base import Store
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,11 @@ class BrokerCore:
         self.held_bytes = 0
         #: Why publishers are blocked; empty when they are not.
         self.alarm = ""
+        self._alarms: dict[str, bool] = {"memory": False, "disk": False}
         self._alarm_forced = False
+        #: Queues that could give out more once the next batch is safe.
+        self.waits_for_commit: dict[Any, None] = {}
+        self.last_log = 0
         #: Called when a connection's handshake is done; set by the shell.
         self.opened: Callable[[BrokerConnection], None] = lambda connection: None
         self.server_properties = Table(
@@ -93,11 +100,30 @@ class BrokerCore:
                 "warren": version,
             }
         )
+        #: What is written down; None while everything lives in memory.
+        self.journal: Journal | None = None
         self.add_vhost("/")
+
+    def open_store(self, store: Store) -> None:
+        """Take up what a store holds, and write down from now on what must survive."""
+        journal = Journal(self, store)
+        recover(self, journal)
+        self.journal = journal
+        for name in self.vhosts:
+            journal.define("vhost", [name], {})
 
     # -- virtual hosts ---------------------------------------------------------------------------
     def add_vhost(self, name: str) -> VirtualHost:
-        return self.vhosts.setdefault(name, VirtualHost(self, name))
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            vhost = self.vhosts[name] = VirtualHost(self, name)
+            if self.journal is not None:
+                self.journal.define("vhost", [name], {})
+        return vhost
+
+    def restore_vhost(self, name: str) -> None:
+        """A virtual host that the store knows already."""
+        self.vhosts.setdefault(name, VirtualHost(self, name))
 
     def delete_vhost(self, name: str) -> None:
         vhost = self.vhosts.pop(name, None)
@@ -108,6 +134,8 @@ class BrokerCore:
                 connection.session.close(ConnectionForced(f"vhost '{name}' is deleted"))
                 connection.wants_write()
         vhost.end()
+        if self.journal is not None:
+            self.journal.define("vhost", [name], None)
 
     # -- connections -----------------------------------------------------------------------------
     def connect(self, peer: tuple[str, int], local: tuple[str, int]) -> BrokerConnection:
@@ -172,32 +200,54 @@ class BrokerCore:
         if not message.holders:
             self.held_bytes -= len(message.content)
 
+    @property
+    def must_page(self) -> bool:
+        """True when messages that lie on disk should not be kept in memory as well."""
+        return self.held_bytes > self.memory_limit_bytes // 4 > 0
+
     def _watch_memory(self) -> None:
-        over = self.held_bytes > self.memory_limit_bytes
-        if over and not self.alarm:
-            self._raise_alarm("low on memory")
-        elif self.alarm and not self._alarm_forced and not over:
-            self._clear_alarm()
+        if not self._alarm_forced:
+            self._set_alarm("memory", self.held_bytes > self.memory_limit_bytes)
 
     def memory_alarm(self, on: bool) -> None:
         """Raise or clear the memory alarm by hand."""
         self._alarm_forced = on
-        if on and not self.alarm:
-            self._raise_alarm("low on memory")
-        elif not on and self.alarm:
-            self._clear_alarm()
+        self._set_alarm("memory", on)
 
-    def _raise_alarm(self, reason: str) -> None:
-        log.warning("memory alarm raised: publishers are blocked (%d octets held)", self.held_bytes)
-        self.alarm = reason
-        for connection in self.connections:
-            connection.session.wary = True
+    def disk_alarm(self, on: bool) -> None:
+        """The disk is full, fails, or can't follow; or it is well again."""
+        self._set_alarm("disk", on)
 
-    def _clear_alarm(self) -> None:
-        log.warning("memory alarm cleared")
-        self.alarm = ""
+    def _set_alarm(self, name: str, on: bool) -> None:
+        if self._alarms[name] == on:
+            return
+        self._alarms[name] = on
+        state = "raised: publishers are blocked" if on else "cleared"
+        log.warning("%s alarm %s (%d octets held)", name, state, self.held_bytes)
+        both = all(self._alarms.values())
+        raised = [name for name, state in self._alarms.items() if state]
+        self.alarm = (
+            "low on both memory and disk" if both else "".join(f"low on {name}" for name in raised)
+        )
         for connection in list(self.connections):
-            connection.unblock()
+            if self.alarm:
+                connection.session.wary = True
+            else:
+                connection.unblock()
+
+    # -- durability ------------------------------------------------------------------------------
+    def new_log(self) -> int:
+        """A log for a queue that must survive; 0 without a store."""
+        if self.journal is None:
+            return 0
+        self.last_log += 1
+        return self.last_log
+
+    def batch_committed(self) -> None:
+        """A batch is safe: queues that waited for it may read on."""
+        if self.waits_for_commit:
+            self.pending.update(self.waits_for_commit)
+            self.waits_for_commit.clear()
 
 
 def _is_loopback(host: str) -> bool:

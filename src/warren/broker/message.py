@@ -57,7 +57,16 @@ PLAIN = Traits()
 class Message:
     """Content frames as they came, the address, and how many queues hold it."""
 
-    __slots__ = ("_parts", "address", "body_size", "channel", "content", "holders", "traits")
+    __slots__ = (
+        "_parts",
+        "address",
+        "body_size",
+        "channel",
+        "content",
+        "holders",
+        "shared",
+        "traits",
+    )
 
     def __init__(
         self, address: Address, content: bytes, traits: Traits, body_size: int, channel: int
@@ -69,6 +78,8 @@ class Message:
         #: The channel number that stands in the content frames.
         self.channel = channel
         self.holders = 0
+        #: 0: one queue has it. -1: several do. Else its id in the store, where it lies once.
+        self.shared = 0
         self._parts: dict[str, bytes] | None = None
 
     # -- reading ---------------------------------------------------------------------------------

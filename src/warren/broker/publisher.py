@@ -48,6 +48,7 @@ class Publisher:
     """Takes what a channel publishes."""
 
     __slots__ = (
+        "_batch",
         "_channel",
         "_connection",
         "_core",
@@ -77,6 +78,7 @@ class Publisher:
         self.sequence = 0
         self._settled = 0  # confirms were sent up to this one
         self._nacks: list[int] = []
+        self._batch = 0  # the journal's batch that has the last message that must survive
         self._gap = False  # some confirms were lost on purpose
         #: Publishes that wait for tx.commit; None when the channel is not transactional.
         self.transaction: list[tuple[Route, Message, list[Any]]] | None = None
@@ -110,6 +112,10 @@ class Publisher:
         core.published += 1
         core.held_bytes += len(content)
         message.holders = 1  # ours, until every queue has been asked
+        if traits.persistent and core.journal is not None:
+            self._batch = core.journal.number
+            if len(targets) > 1:
+                message.shared = -1
         for queue in targets:
             if not queue.publish(message) and self.confirming:
                 self._refused_by_queue()
@@ -182,6 +188,8 @@ class Publisher:
 
     def _deliver(self, route: Route, message: Message, targets: list[Any]) -> bool:
         self._core.published += 1
+        if message.traits.persistent and self._core.journal is not None:
+            self._batch = self._core.journal.number
         if not targets and route.mandatory:
             self._return(message)
         if self._vhost.deliver(message, targets):
@@ -226,6 +234,7 @@ class Publisher:
         if first > last or self._channel.closed:
             return
         self._settled = last
+        self._connection.hold_until(self._batch)
         self._connection.wants_write()
         if not self._nacks and not self._gap:
             self._send_confirm(last, multiple=last > first, ack=True)

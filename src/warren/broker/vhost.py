@@ -20,6 +20,7 @@ from warren.broker.queues.arguments import (
 )
 from warren.broker.queues.queue import Queue
 from warren.broker.queues.stream import StreamQueue
+from warren.broker.records import binding_key, exchange_record, queue_record
 from warren.errors import (
     AccessRefused,
     CommandInvalid,
@@ -131,6 +132,8 @@ class VirtualHost:
         )
         self.exchanges[name] = exchange
         self.version += 1
+        if durable and self.core.journal is not None:
+            self.core.journal.define("exchange", [self.name, name], exchange_record(exchange))
         return exchange
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
@@ -155,10 +158,13 @@ class VirtualHost:
                 continue
             self.version += 1
             for binding in current.bindings.values():
+                self._forget_binding(current, binding)
                 sources = self._sources.get(binding.destination)
                 if sources is not None:
                     sources.discard(current)
             doomed += self._take_off(current)
+            if current.durable and self.core.journal is not None:
+                self.core.journal.define("exchange", [self.name, current.name], None)
 
     # -- queues ----------------------------------------------------------------------------------
     def declare_queue(
@@ -204,13 +210,24 @@ class VirtualHost:
         if queue_type(arguments) in ("quorum", "stream"):
             _check_replicated(where, declared_durable, exclusive, auto_delete)
             cls = StreamQueue if queue_type(arguments) == "stream" else Queue
+        log_id = self.core.new_log() if durable else 0
         queue = cls(
-            self, name, durable=durable, auto_delete=auto_delete, owner=owner, arguments=arguments
+            self,
+            name,
+            durable=durable,
+            auto_delete=auto_delete,
+            owner=owner,
+            arguments=arguments,
+            log_id=log_id,
         )
         self.queues[name] = queue
         if owner is not None:
             owner.exclusive_queues[queue] = None
         self.version += 1
+        if log_id:
+            self.core.journal.define(  # type: ignore[union-attr]
+                "queue", [self.name, name], queue_record(queue)
+            )
         return queue
 
     def delete_queue(self, queue: AnyQueue) -> int:
@@ -223,7 +240,12 @@ class VirtualHost:
             self._end_exchange(exchange)
         if queue.owner is not None:
             queue.owner.exclusive_queues.pop(queue, None)
-        return queue.end()
+        count = queue.end()
+        if queue.log_id:
+            journal = self.core.journal
+            journal.end_log(queue.log_id)  # type: ignore[union-attr]
+            journal.define("queue", [self.name, queue.name], None)  # type: ignore[union-attr]
+        return count
 
     # -- bindings --------------------------------------------------------------------------------
     def bind(
@@ -234,9 +256,14 @@ class VirtualHost:
         if problem is not None:
             raise PreconditionFailed(problem)
         kind = "exchange" if isinstance(destination, Exchange) else "queue"
-        if exchange.add(Binding(source, destination, kind, routing_key, arguments)):
+        binding = Binding(source, destination, kind, routing_key, arguments)
+        if exchange.add(binding):
             self._sources.setdefault(destination, set()).add(exchange)
             self.version += 1
+            if self._survives(exchange, binding):
+                self.core.journal.define(  # type: ignore[union-attr]
+                    "binding", binding_key(self.name, binding), {}
+                )
 
     def unbind(
         self, source: str, destination: Exchange | AnyQueue, routing_key: str, arguments: Table
@@ -244,8 +271,10 @@ class VirtualHost:
         exchange = self.exchange(source)
         kind = "exchange" if isinstance(destination, Exchange) else "queue"
         key = Binding(source, destination, kind, routing_key, arguments).key
-        if exchange.remove(key) is None:
+        removed = exchange.remove(key)
+        if removed is None:
             return
+        self._forget_binding(exchange, removed)
         self.version += 1
         if not exchange.bindings_of(destination):
             self._sources[destination].discard(exchange)
@@ -262,11 +291,22 @@ class VirtualHost:
             Binding(source, destination, "queue", routing_key, arguments).key in exchange.bindings
         )
 
+    def _survives(self, exchange: Exchange, binding: Binding) -> bool:
+        """A binding is as durable as what it binds."""
+        return self.core.journal is not None and exchange.durable and binding.destination.durable
+
+    def _forget_binding(self, exchange: Exchange, binding: Binding) -> None:
+        if self._survives(exchange, binding):
+            self.core.journal.define(  # type: ignore[union-attr]
+                "binding", binding_key(self.name, binding), None
+            )
+
     def _take_off(self, destination: Exchange | AnyQueue) -> list[Exchange]:
         """Remove all bindings to a destination; returns the exchanges that go with the last."""
         emptied = []
         for exchange in self._sources.pop(destination, ()):
-            exchange.remove_destination(destination)
+            for binding in exchange.remove_destination(destination):
+                self._forget_binding(exchange, binding)
             if exchange.auto_delete and not exchange.bindings:
                 emptied.append(exchange)
         return emptied
@@ -324,6 +364,8 @@ class VirtualHost:
         if not targets:
             return True
         accepted = True
+        if len(targets) > 1:
+            message.shared = -1
         self.core.held_bytes += len(message.content)
         message.holders = 1  # ours, until every queue has been asked
         for target in targets:

@@ -22,11 +22,16 @@ def add_parser(commands: Any) -> None:
         description="Run a RabbitMQ-compatible broker until it is stopped (Ctrl-C, SIGTERM).",
     )
     for item in dataclasses.fields(BrokerConfig):
+        names = ["--" + item.name.replace("_", "-")]
+        if item.name == "data_dir":
+            names.insert(0, "--data")
         parser.add_argument(
-            "--" + item.name.replace("_", "-"),
+            *names,
+            dest=item.name,
             type=int if item.type == "int" else str,
             metavar=item.name.upper().split("_")[-1],
-            help=f"{item.metadata['help']} (default {item.default})",
+            help=item.metadata["help"]
+            + (f" (default {item.default})" if item.default != "" else ""),
         )
     parser.add_argument("--config", metavar="FILE", help="TOML file with a [broker] table")
     parser.add_argument("--verbose", action="store_true", help="log what happens")

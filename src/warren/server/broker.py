@@ -16,6 +16,7 @@ from warren.clock import Clock
 from warren.config import BrokerConfig
 from warren.server.faults import Faults
 from warren.server.server import Server
+from warren.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -66,7 +67,14 @@ class Broker:
     async def __aenter__(self) -> Broker:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self.port = await self._server.start(self.config.host, self.config.port)
+        if self.config.data_dir:
+            self.core.open_store(SqliteStore(self.config.data_dir))
+        try:
+            self.port = await self._server.start(self.config.host, self.config.port)
+        except BaseException:
+            if self.core.journal is not None:
+                self.core.journal.close()
+            raise
         return self
 
     async def __aexit__(
@@ -75,19 +83,29 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._server.stop()
-        self._loop = None
+        try:
+            await self._server.stop()
+        finally:
+            self._loop = None
+            if self.core.journal is not None:
+                self.core.journal.close()
 
     @classmethod
     @contextmanager
-    def in_thread(cls, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> Iterator[Broker]:
+    def in_thread(
+        cls, host: str | None = None, port: int | None = None, **settings: Any
+    ) -> Iterator[Broker]:
         """The broker on a thread of its own, for programs without an event loop.
+
+        On any free port, unless a port or a config is given.
 
         ::
 
             with warren.Broker.in_thread() as broker:
                 connection = pika.BlockingConnection(pika.URLParameters(broker.url))
         """
+        if port is None and "config" not in settings:
+            port = 0
         broker = cls(host, port, **settings)
         started: concurrent.futures.Future[asyncio.Event] = concurrent.futures.Future()
 

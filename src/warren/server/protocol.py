@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from warren.broker.connection import BrokerConnection
@@ -37,6 +38,7 @@ class AmqpProtocol(asyncio.Protocol):
         self._closing = False
         self._waits_for_close_ok = False
         self._first_beat = True
+        self._kept_back: deque[tuple[int, bytes]] = deque()
         self._timer: Timer | None = None
 
     # -- from asyncio ----------------------------------------------------------------------------
@@ -70,6 +72,7 @@ class AmqpProtocol(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._closing = True
+        self._server.waiting.discard(self)
         self._server.gone(self)
         self.connection.session.lost()
         self._server.after_event()
@@ -90,14 +93,36 @@ class AmqpProtocol(asyncio.Protocol):
         """Hand everything the session has to say to the socket."""
         session = self.connection.session
         if session.out and not self._transport.is_closing():
-            self._transport.write(session.data_to_send())
-            self._wrote = True
+            self._send(session.data_to_send())
+        if self._kept_back:
+            return
         if not self._paused_writing:
             self.connection.refill()
         if session.reset:
             self._transport.abort()
         elif session.state in ("closing", "closed") and not self._closing:
             self._close()
+
+    def _send(self, data: bytes) -> None:
+        """To the socket, or behind what waits for the disk."""
+        journal, barrier = self._server.core.journal, self.connection.barrier
+        if journal is not None and (self._kept_back or barrier > journal.committed):
+            self._kept_back.append((barrier, data))
+            self._server.waiting.add(self)
+            return
+        self._transport.write(data)
+        self._wrote = True
+
+    def write_safe(self, committed: int) -> None:
+        """Batches up to this number are safe: say what waited for them."""
+        while self._kept_back and self._kept_back[0][0] <= committed:
+            data = self._kept_back.popleft()[1]
+            if not self._transport.is_closing():
+                self._transport.write(data)
+                self._wrote = True
+        if not self._kept_back:
+            self._server.waiting.discard(self)
+            self.write()
 
     def reading_changed(self) -> None:
         """The broker has blocked the client, or lets it go on."""

@@ -27,6 +27,8 @@ class Server:
     def __init__(self, core: BrokerCore) -> None:
         self.core = core
         self.protocols: set[AmqpProtocol] = set()
+        #: Connections that have something to say once the next batch is safe.
+        self.waiting: set[AmqpProtocol] = set()
         self._listener: asyncio.Server | None = None
         self._loop: asyncio.AbstractEventLoop
         self._thread = 0
@@ -51,6 +53,11 @@ class Server:
             lambda: self._in_loop(self._tick),
         )
         self.core.opened = self._opened
+        journal = self.core.journal
+        if journal is not None:
+            journal.call_back = self._call_back
+            journal.on_committed = self._committed
+            journal.flush()
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -69,6 +76,7 @@ class Server:
         for protocol in list(self.protocols):
             protocol.abort()
         await self._all_gone()
+        await self._all_safe()
         if self._timer is not None:
             self._timer.cancel()
         if self._listener is not None:
@@ -90,6 +98,8 @@ class Server:
         """Something came in: settle, write, and see to the timer."""
         core = self.core
         core.settle()
+        if core.journal is not None:
+            core.journal.flush()
         while core.outgoing:
             outgoing, core.outgoing = core.outgoing, {}
             for connection in outgoing:
@@ -99,6 +109,24 @@ class Server:
             self._again = True
             self._loop.call_soon(self._go_on)
         self.arm_timer()
+
+    def _call_back(self, act: Callable[[], None]) -> None:
+        """From the store's thread."""
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(act)
+
+    def _committed(self) -> None:
+        assert self.core.journal is not None
+        for protocol in list(self.waiting):
+            protocol.write_safe(self.core.journal.committed)
+        self.after_event()
+
+    async def _all_safe(self) -> None:
+        """Wait until everything that happened is on disk."""
+        journal = self.core.journal
+        while journal is not None and not journal.idle and not journal.failed:
+            journal.flush()
+            await asyncio.sleep(0.001)
 
     def _go_on(self) -> None:
         self._again = False
@@ -132,7 +160,14 @@ class Server:
         if threading.get_ident() == self._thread:
             return act()
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._loop.call_soon_threadsafe(lambda: future.set_result(act()))
+
+        def call() -> None:
+            try:
+                future.set_result(act())
+            except Exception as error:  # noqa: BLE001 - the caller's thread raises it
+                future.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
         return future.result(10)
 
 

@@ -165,6 +165,7 @@ def test_publish_and_subscribe(channel: BlockingChannel, name: Name, consumer: S
 
     channel.exchange_declare(logs, exchange_type="fanout")
     channel.basic_publish(logs, "", b"nobody listens yet")
+    channel.exchange_declare(logs, exchange_type="fanout")  # its answer comes after the publish
     names = {consumer(functools.partial(receive_logs, i)).ready.result() for i in (screen, file)}
     assert len(names) == 2
     assert all(queue.startswith("amq.gen-") for queue in names)

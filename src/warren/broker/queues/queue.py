@@ -19,14 +19,21 @@ from warren.amqp.tables import Table, encode_value, join_table, split_table
 from warren.broker.message import Message
 from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
-from warren.broker.queues.ready import Entry, PriorityReady, Ready
+from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
+from warren.broker.queues.restore import restore_entry
 from warren.broker.queues.rota import Rota
 from warren.broker.timers import Timer
+from warren.store.base import LogSummary
 
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
     from warren.broker.consumer import Consumer
+    from warren.broker.journal import Journal
     from warren.broker.vhost import VirtualHost
+
+
+#: Entries read from the disk at a time.
+_PAGE = 1000
 
 
 class Queue:
@@ -41,6 +48,7 @@ class Queue:
         auto_delete: bool = False,
         owner: BrokerConnection | None = None,
         arguments: Table | None = None,
+        log_id: int = 0,
     ) -> None:
         self.vhost = vhost
         self.core = vhost.core
@@ -51,16 +59,24 @@ class Queue:
         self.arguments = arguments if arguments is not None else Table()
         self.settings = settings = QueueSettings.from_arguments(self.arguments)
         self.rota = Rota(settings.single_active_consumer, by_priority=settings.kind == "classic")
-        self.ready: Ready | PriorityReady = (
-            PriorityReady(settings.max_priority) if settings.max_priority else Ready()
-        )
+        #: The queue's log in the store; 0 if nothing of it has to survive.
+        self.log_id = log_id
+        self.ready: Ready | PagedReady | PriorityReady
+        if settings.max_priority:
+            self.ready = PriorityReady(settings.max_priority)
+        else:
+            self.ready = PagedReady(self._load) if log_id else Ready()
+        self._given_out = 0  # the highest position any consumer has seen
+        self._seen_before = 0  # the same, of the broker's life before this one
+        self._comebacks = 0
         self.ready_bytes = self.unacked = self.unacked_bytes = 0
         self.published = self.delivered = self.redelivered = self.acked = 0
         self.deleted = False
         self.exclusive_consumer: Consumer | None = None
         self._position = 0
         self._guarded = (
-            settings.message_ttl_ms is not None
+            log_id != 0
+            or settings.message_ttl_ms is not None
             or settings.max_length is not None
             or settings.max_length_bytes is not None
             or settings.max_priority is not None
@@ -118,14 +134,67 @@ class Queue:
             expires_at = self.core.clock.monotonic_ms() + ttl
             self._expiring = True
         self._position += 1
-        message.holders += 1
         self.published += 1
-        self.ready.push((self._position, message, expires_at, 0))
+        self._enqueue((self._position, message, expires_at, 0))
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
         if ttl == 0:
             self._deliver_or_expire()
         return True
+
+    def _enqueue(self, entry: Entry) -> None:
+        """Put a new entry at the end: in memory, on disk, or both."""
+        message, ready = entry[1], self.ready
+        if self.log_id:
+            paged = isinstance(ready, PagedReady) and (ready.paged or self.core.must_page)
+            if message.traits.persistent or paged:
+                self.core.journal.put(self.log_id, entry)  # type: ignore[union-attr]
+            if paged:
+                ready.page()  # type: ignore[union-attr]
+                return
+        message.holders += 1
+        ready.push(entry)
+
+    def _load(self, after: int) -> list[Entry]:
+        """Read on from the disk."""
+        journal = self.core.journal
+        assert journal is not None
+        rows = journal.read(self.log_id, after, _PAGE)
+        if not rows:
+            self.core.waits_for_commit[self] = None
+        return [restore_entry(journal, position, row, self._seen_before) for position, row in rows]
+
+    def recover(self, journal: Journal, summary: LogSummary) -> None:
+        """Take up again what the store has of this queue."""
+        self._position = max(summary.last, summary.mark)
+        self._seen_before = self._given_out = summary.mark
+        self._expiring = True  # perhaps: the first look at the head will tell
+        if isinstance(self.ready, PagedReady):
+            self.ready.paged = summary.count
+        else:
+            after = 0
+            while rows := journal.read(self.log_id, after, _PAGE):
+                for position, row in rows:
+                    self.ready.push(restore_entry(journal, position, row, self._seen_before))
+                after = rows[-1][0]
+        self.core.pending[self] = None
+
+    # -- the store -------------------------------------------------------------------------------
+    def forget(self, entry: Entry) -> None:
+        """An entry that lies in the store is done with."""
+        self.core.journal.forget(self.log_id, entry[0], entry[1])  # type: ignore[union-attr]
+
+    def done_with(self, entry: Entry) -> None:
+        """The entry leaves the queue, and the store if it is there."""
+        if self.log_id and entry[1].traits.persistent:
+            self.forget(entry)
+        self.core.release(entry[1])
+
+    def given_out(self, position: int) -> None:
+        """Consumers have seen entries up to there."""
+        if position > self._given_out:
+            self._given_out = position
+            self.core.journal.mark(self.log_id, position)  # type: ignore[union-attr]
 
     def _deliver_or_expire(self) -> None:
         """A message without any time to live goes to a waiting consumer, or not at all."""
@@ -150,7 +219,7 @@ class Queue:
         if self.settings.overflow != "drop-head":
             return
         ready = self.ready
-        while len(ready) and self._is_over():
+        while ready.fill() and self._is_over():
             self._leave(ready.pop(), "maxlen")
 
     def _leave(self, entry: Entry, reason: str) -> None:
@@ -158,7 +227,7 @@ class Queue:
         message = entry[1]
         self.ready_bytes -= message.body_size
         dead_letter(self, message, reason)
-        self.core.release(message)
+        self.done_with(entry)
 
     # -- out -------------------------------------------------------------------------------------
     def deliver(self) -> None:
@@ -166,7 +235,7 @@ class Queue:
         if self._expiring:
             self._drop_expired()
         ready, rota = self.ready, self.rota
-        while len(ready):
+        while ready.fill():
             consumer = rota.next()
             if consumer is None:
                 break
@@ -183,10 +252,12 @@ class Queue:
         """The head of the queue, for basic.get."""
         if self._expiring:
             self._drop_expired()
-        if not len(self.ready):
+        if not self.ready.fill():
             return None
         entry = self.ready.pop()
         self.ready_bytes -= entry[1].body_size
+        if self.log_id:
+            self.given_out(entry[0])
         self.delivered += 1
         self.redelivered += 1 if entry[3] else 0
         if self._expiring:
@@ -217,15 +288,17 @@ class Queue:
         self.unacked -= 1
         self.unacked_bytes -= entry[1].body_size
         self.acked += 1
-        self.core.release(entry[1])
+        self.done_with(entry)
 
     def reject(self, entry: Entry) -> None:
         """Refused for good."""
         self.unacked -= 1
         self.unacked_bytes -= entry[1].body_size
-        if not self.deleted:
-            dead_letter(self, entry[1], "rejected")
-        self.core.release(entry[1])
+        if self.deleted:
+            self.core.release(entry[1])
+            return
+        dead_letter(self, entry[1], "rejected")
+        self.done_with(entry)
 
     def give_back(self, entry: Entry) -> None:
         """Unacknowledged: the message returns to its place."""
@@ -239,14 +312,13 @@ class Queue:
         limit = self.settings.delivery_limit
         if limit is not None and returns > limit:
             dead_letter(self, message, "delivery_limit")
-            self.core.release(message)
+            self.done_with(entry)
             return
-        position = entry[0]
+        place = entry[0]
         if self.kind == "quorum":
             # Quorum queues hand out what comes back first, in the order in which it came back.
-            self._position += 1
-            position = self._position
-        self.ready.give_back((position, message, entry[2], returns))
+            self._comebacks = place = self._comebacks + 1
+        self.ready.give_back((entry[0], message, entry[2], returns), place)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
 
@@ -262,7 +334,8 @@ class Queue:
         self.unacked -= 1
         self.unacked_bytes -= message.body_size
         self._position += 1
-        self.ready.push((self._position, message, entry[2], entry[3] + 1))
+        self._enqueue((self._position, message, entry[2], entry[3] + 1))
+        self.done_with(entry)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
 
@@ -273,7 +346,7 @@ class Queue:
     def _drop_expired(self) -> None:
         now = self.core.clock.monotonic_ms()
         ready = self.ready
-        while len(ready):
+        while ready.fill():
             entry = ready.peek()
             if not entry[2] or entry[2] > now:
                 break
@@ -281,7 +354,7 @@ class Queue:
 
     def _watch_expiry(self) -> None:
         """Keep one timer for the head."""
-        due = self.ready.peek()[2] if len(self.ready) else 0
+        due = self.ready.peek()[2] if self.ready.fill() else 0
         timer = self._expiry_timer
         if not due:
             if not len(self.ready) and not self.unacked and self.settings.message_ttl_ms is None:
@@ -337,8 +410,12 @@ class Queue:
     def purge(self) -> int:
         """Drop all that is ready; what consumers hold stays theirs."""
         count = len(self.ready)
+        if isinstance(self.ready, PagedReady) and self.ready.paged:
+            self.core.journal.cut(  # type: ignore[union-attr]
+                self.log_id, self.ready.after + 1, self._position
+            )
         for entry in self.ready:
-            self.core.release(entry[1])
+            self.done_with(entry)
         self.ready.clear()
         self.ready_bytes = 0
         return count

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from operator import itemgetter
 
 from warren.broker.message import Message
 
@@ -23,22 +24,27 @@ class Ready:
 
     def __init__(self) -> None:
         self.fresh: deque[Entry] = deque()
-        self.returned: list[Entry] = []
+        self.returned: list[tuple[int, Entry]] = []  # a heap, by place
 
     def __len__(self) -> int:
         return len(self.fresh) + len(self.returned)
 
+    def fill(self) -> bool:
+        """True if there is something to take now."""
+        return bool(self.fresh or self.returned)
+
     def push(self, entry: Entry) -> None:
         self.fresh.append(entry)
 
-    def give_back(self, entry: Entry) -> None:
-        heappush(self.returned, entry)
+    def give_back(self, entry: Entry, place: int) -> None:
+        """The entry comes before all fresh ones; among those that came back, by its place."""
+        heappush(self.returned, (place, entry))
 
     def peek(self) -> Entry:
-        return self.returned[0] if self.returned else self.fresh[0]
+        return self.returned[0][1] if self.returned else self.fresh[0]
 
     def pop(self) -> Entry:
-        return heappop(self.returned) if self.returned else self.fresh.popleft()
+        return heappop(self.returned)[1] if self.returned else self.fresh.popleft()
 
     def run(self) -> tuple[Callable[[], Entry], int]:
         """How to take the next entries, and how many can be taken this way."""
@@ -47,15 +53,56 @@ class Ready:
         return self.fresh.popleft, len(self.fresh)
 
     def _pop_returned(self) -> Entry:
-        return heappop(self.returned)
+        return heappop(self.returned)[1]
 
     def clear(self) -> None:
         self.fresh.clear()
         self.returned.clear()
 
     def __iter__(self) -> Iterator[Entry]:
-        yield from sorted(self.returned)
+        yield from (entry for _, entry in sorted(self.returned, key=itemgetter(0)))
         yield from self.fresh
+
+
+class PagedReady(Ready):
+    """As ``Ready``, with a part that lies on disk only: behind all that is in memory.
+
+    ``load`` reads the next entries behind a position; it gives fewer than there are (or none)
+    while the rest is still on its way to the disk.
+    """
+
+    __slots__ = ("_load", "after", "paged")
+
+    def __init__(self, load: Callable[[int], list[Entry]]) -> None:
+        super().__init__()
+        self._load = load
+        self.paged = 0
+        #: Everything up to this position is, or was, in memory.
+        self.after = 0
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.returned) + self.paged
+
+    def push(self, entry: Entry) -> None:
+        self.after = entry[0]
+        self.fresh.append(entry)
+
+    def page(self) -> None:
+        """One more entry that lies on disk only."""
+        self.paged += 1
+
+    def fill(self) -> bool:
+        if self.paged and not self.fresh and not self.returned:
+            entries = self._load(self.after)
+            if entries:
+                self.fresh.extend(entries)
+                self.after = entries[-1][0]
+                self.paged -= len(entries)
+        return bool(self.fresh or self.returned)
+
+    def clear(self) -> None:
+        super().clear()
+        self.paged = 0
 
 
 class PriorityReady:
@@ -71,6 +118,9 @@ class PriorityReady:
     def __len__(self) -> int:
         return self._count
 
+    def fill(self) -> bool:
+        return self._count > 0
+
     def _level(self, entry: Entry) -> Ready:
         priority = min(entry[1].traits.priority, self.highest)
         level = self._levels[priority]
@@ -82,8 +132,8 @@ class PriorityReady:
         self._level(entry).push(entry)
         self._count += 1
 
-    def give_back(self, entry: Entry) -> None:
-        self._level(entry).give_back(entry)
+    def give_back(self, entry: Entry, place: int) -> None:
+        self._level(entry).give_back(entry, place)
         self._count += 1
 
     def _front(self) -> Ready:

@@ -14,12 +14,15 @@ from warren.amqp.tables import Table, Timestamp, encode_value, join_table, split
 from warren.broker.message import Message
 from warren.broker.queues.arguments import QueueSettings, parse_age_s
 from warren.broker.queues.ready import Entry, Ready
+from warren.broker.queues.restore import restore_message
 from warren.broker.queues.rota import Rota
 from warren.errors import NotImplementedByBroker, PreconditionFailed
+from warren.store.base import LogSummary
 
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
     from warren.broker.consumer import Consumer
+    from warren.broker.journal import Journal
     from warren.broker.vhost import VirtualHost
 
 
@@ -37,6 +40,7 @@ class StreamQueue:
         auto_delete: bool = False,
         owner: BrokerConnection | None = None,
         arguments: Table | None = None,
+        log_id: int = 0,
     ) -> None:
         self.vhost = vhost
         self.core = vhost.core
@@ -47,6 +51,7 @@ class StreamQueue:
         self.arguments = arguments if arguments is not None else Table()
         self.settings = QueueSettings.from_arguments(self.arguments)
         self.rota = Rota(single=False)
+        self.log_id = log_id
         self.ready = Ready()  # what the consumer being fed reads next
         self.deleted = False
         self.ready_bytes = self.unacked = self.unacked_bytes = 0
@@ -80,13 +85,42 @@ class StreamQueue:
         kept = message.rewritten(parts, message.address, message.traits)
         kept.holders = 1
         self.core.held_bytes += len(kept.content)
-        self._log.append(kept)
-        self._written_ms.append(self.core.clock.wall_ms())
-        self._bytes += kept.body_size
+        now_ms = self.core.clock.wall_ms()
+        if self.log_id:
+            # Position 0 is never written; the time of writing stands where the expiry would.
+            deadline = self.core.clock.monotonic_ms()
+            self.core.journal.put(self.log_id, (offset + 1, kept, deadline, 0))  # type: ignore[union-attr]
+        self._append(kept, now_ms)
         self.published += 1
         self._retain()
         self.core.pending[self] = None
         return True
+
+    def _append(self, message: Message, written_ms: int) -> None:
+        self._log.append(message)
+        self._written_ms.append(written_ms)
+        self._bytes += message.body_size
+
+    def recover(self, journal: Journal, summary: LogSummary) -> None:
+        """Read the whole log back."""
+        after = 0
+        self._first = max(0, summary.first - 1)
+        while rows := journal.read(self.log_id, after, 1000):
+            for _, (exchange, routing_key, content, written_ms, _, _) in rows:
+                message = restore_message(exchange or "", routing_key or "", content or b"")
+                message.holders = 1
+                journal.held(len(message.content))
+                self._append(message, written_ms)
+            after = rows[-1][0]
+
+    def forget(self, entry: Entry) -> None:
+        """Acknowledging removes nothing from a stream."""
+
+    def done_with(self, entry: Entry) -> None:
+        self.core.release(entry[1])
+
+    def given_out(self, position: int) -> None:
+        """A stream has no memory of what was read."""
 
     def _retain(self) -> None:
         """Drop a stretch from the front when limits are passed by a whole segment."""
@@ -106,17 +140,21 @@ class StreamQueue:
                 self._bytes -= message.body_size
                 self.core.release(message)
             del self._log[:drop], self._written_ms[:drop]
+            if self.log_id:
+                self.core.journal.cut(  # type: ignore[union-attr]
+                    self.log_id, self._first + 1, self._first + drop
+                )
             self._first += drop
 
     # -- reading ---------------------------------------------------------------------------------
     def check_consume(self, method: m.BasicConsume, prefetch: int) -> None:
         """Refuse what a stream can't do."""
+        if prefetch == 0:
+            raise PreconditionFailed(f"consumer prefetch count is not set for '{self.where}'")
         if method.no_ack:
             raise NotImplementedByBroker(
                 f"automatic acknowledgement not supported by stream queues {self.where}"
             )
-        if prefetch == 0:
-            raise PreconditionFailed(f"consumer prefetch count is not set for '{self.where}'")
 
     def add_consumer(self, consumer: Consumer) -> None:
         self._cursors[consumer] = self._start(consumer.arguments)

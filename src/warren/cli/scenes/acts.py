@@ -130,7 +130,7 @@ HEADERS = Act(
         _bind("documents", "printer", x_match="all", format="pdf", size="a4"),
         _bind("documents", "archive", x_match="any", format="pdf", kind="scan"),
     ),
-    (Route("all: format=pdf size=a4", "printer"), Route("any: format=pdf kind=scan", "archive")),
+    (Route("all: pdf, a4", "printer"), Route("any: pdf, scan", "archive")),
     (
         Letter("", ("printer", "archive"), {"format": "pdf", "size": "a4"}),
         Letter("", ("archive",), {"format": "pdf", "size": "a5"}),
@@ -140,7 +140,7 @@ HEADERS = Act(
 
 HASH = Act(
     "consistent hash",
-    "a key stays with its queue; the weight is the queue's share of the keys",
+    "a key stays with its queue; the weight is the queue's share",
     "customers",
     (
         _exchange("customers", "x-consistent-hash"),
@@ -167,8 +167,8 @@ CHAIN = Act(
     ),
     (
         Route("", "backup"),
-        Route("(by-topic) ─ sport.*", "sport"),
-        Route("(by-topic) ─ *.result", "results"),
+        Route("(by-topic) sport.*", "sport"),
+        Route("(by-topic) *.result", "results"),
     ),
     (
         Letter("sport.result", ("backup", "sport", "results")),
@@ -181,7 +181,7 @@ CHAIN = Act(
 
 ALTERNATE = Act(
     "alternate",
-    "what no binding wants goes to the alternate exchange instead of nowhere",
+    "what no binding wants goes to the alternate exchange",
     "parcels",
     (
         _exchange("unclaimed", "fanout"),
@@ -193,7 +193,7 @@ ALTERNATE = Act(
     (
         Route("berlin", "berlin"),
         Route("lisbon", "lisbon"),
-        Route("else ─ (unclaimed)", "lost-and-found"),
+        Route("else (unclaimed)", "lost-and-found"),
     ),
     (
         Letter("berlin", ("berlin",)),

@@ -16,7 +16,7 @@ _HEADERS = (
     "=\nconsumed",
     "+ dead-\nlettered",
     "+\nexpired",
-    "+\nreturned",
+    "+ re-\nturned",
     "\nlost",
     "\ndoubled",
 )
@@ -31,19 +31,27 @@ def play(stage: Stage, stopped_ms: float, ledger: Ledger) -> bool:
         "every scene, and what became of it:",
     )
     total = ledger.total()
-    stage.say(_table(ledger, total), "")
+    stage.say(_table(ledger, total, stage.width), "")
     for account in ledger.accounts:
         for promise in account.broken:
             stage.say(f"[bold red]{account.name}: {promise}[/]")
     stage.say(f"{mark(ledger.adds_up)} {equation(total, ledger.adds_up)}", "")
-    stage.say("[dim]Yours now:[/]  [bold]warren broker[/]  [dim]or, in a program,[/]")
-    stage.say("            [bold]with warren.Broker.in_thread() as broker: print(broker.url)[/]")
+    if ledger.adds_up:
+        stage.say(
+            "[dim]Yours now:[/]  [bold]warren broker[/]  [dim]or, in a program,[/]",
+            "            [bold]with warren.Broker.in_thread() as broker: print(broker.url)[/]",
+        )
     return ledger.adds_up
 
 
-def _table(ledger: Ledger, total: Account) -> Grid:
+def _table(ledger: Ledger, total: Account, width: int) -> Grid:
+    gap = 1 if width > 88 else 0
     table = Grid(
-        box=box.SIMPLE, padding=(0, 1, 0, 0), show_edge=False, show_footer=True, header_style="dim"
+        box=box.SIMPLE,
+        padding=(0, gap, 0, 0),
+        show_edge=False,
+        show_footer=True,
+        header_style="dim",
     )
     for header, footer in zip(_HEADERS, _row(total), strict=True):
         justify: JustifyMethod = "right" if table.columns else "left"

@@ -90,7 +90,7 @@ class Crew:
             ConnectionError: a worker came to grief.
         """
         try:
-            event = self._events.get(timeout=timeout_s)
+            event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             raise TimeoutError(f"the workers were silent for {timeout_s:.0f} s") from None
         if event.kind == "failed":

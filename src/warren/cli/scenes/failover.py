@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Group
@@ -15,6 +18,7 @@ from warren.cli.scenes.link import Link
 from warren.cli.scenes.stage import Stage, lines, mark
 
 _NEVER = 0
+_PATIENCE_S = 20.0
 _COLOURS = {"A": "cyan", "B": "magenta"}
 _STATES = {
     "starting": "[dim]starting[/]",
@@ -114,8 +118,10 @@ class Failover:
                 self._account.sent(number)
                 link.publish("", queue, b"%d" % number)
             link.wait_confirmed()
-            while self._account.outstanding > 0 or self._awaited:
-                self._take_in(self._crew.next())
+            deadline = time.monotonic() + _PATIENCE_S
+            with suppress(TimeoutError):  # what has not come is lost
+                while self._account.outstanding > 0 or self._awaited:
+                    self._take_in(self._crew.next(deadline - time.monotonic()))
             self._conclude(link.delete(queue))
 
     @property
@@ -173,7 +179,7 @@ class Failover:
             f"{account.doubled} done twice; {self._redelivered} unacknowledged ones redelivered"
         ]
         if self._refusal:
-            self._verdict.append(f"  [dim]what the standby hears: {self._refusal}[/]")
+            self._verdict.append(f"  [dim]refusal: {self._refusal}[/]")
 
     # -- the picture -----------------------------------------------------------------------------
     def _draw(self) -> Group:
@@ -185,7 +191,7 @@ class Failover:
         table = Grid.grid(padding=(0, 2))
         for width in (10, 11, 34):
             table.add_column(width=width)
-        table.add_column(justify="right")
+        table.add_column(justify="right", min_width=8)
         for name, post in self._posts.items():
             state = _STATES[post.state]
             if post.refused and post.state == "standby":
@@ -203,15 +209,13 @@ class Failover:
     def _strip(self) -> Text:
         """Every message in order, in the colour of the worker that did it."""
         width = self._stage.width - 4
-        strip, plain = Text("  "), self._stage.plain
-        for cell in range(width):
-            at = cell * self._count // width
-            if at < len(self._done):
-                worker = self._done[at][1]
-                strip.append(worker if plain else "█", style=_COLOURS[worker])
-            else:
-                strip.append("░", style="dim")
-        return strip
+        places = [cell * self._count // width for cell in range(width)]
+        done = [self._done[place][1] for place in places if place < len(self._done)]
+        strip = Text("  ")
+        for worker, cells in groupby(done):
+            block = worker if self._stage.plain else "█"
+            strip.append(block * len(list(cells)), style=_COLOURS[worker])
+        return strip.append("░" * (width - len(done)), style="dim")
 
     def _story(self) -> list[str]:
         so_far = [f"  [dim]{len(self._done)} of {self._count}[/]"]

@@ -34,15 +34,13 @@ def play(stage: Stage, link: Link, account: Account) -> None:
     for queue in (_OFFERS, _LATEST, _LATE, _DROPPED):
         account.left_over += link.delete(queue)
     stage.say(
-        "[bold]TTL and limits[/]  [dim]what is too old or too much leaves its queue, with a "
-        "reason[/]",
+        "[bold]TTL and limits[/]  [dim]what is too old or too much leaves its queue[/]",
         f"  {_COUNT} offers that live {ttl_ms} ms, a reader for {_IN_TIME}  ─▶  "
-        f"[yellow]{reasons['expired']}[/] dead-lettered, reason [yellow]expired[/]",
+        f"{reasons['expired']} dead-lettered: [yellow]expired[/]",
         f"  {_COUNT} messages for a queue with room for {_ROOM}  ─▶  "
-        f"[yellow]{reasons['maxlen']}[/] dead-lettered, reason [yellow]maxlen[/]",
+        f"{reasons['maxlen']} dead-lettered: [yellow]maxlen[/]",
         f"  {mark(account.adds_up)} {account.published} published = {account.fates['consumed']} "
-        f"read + {account.fates['expired']} expired + {account.fates['dead-lettered']} pushed "
-        "out",
+        f"read + {account.fates['expired']} expired + {account.fates['dead-lettered']} pushed out",
         "",
     )
     stage.pause(0.6)

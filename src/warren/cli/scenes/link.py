@@ -132,12 +132,6 @@ class Link:
         """Open the channel; once more after a refusal closed it."""
         self.call(methods.ChannelOpen(), methods.ChannelOpenOk)
 
-    def exchange(self, name: str, kind: str, **arguments: Any) -> None:
-        self.call(
-            methods.ExchangeDeclare(exchange=name, type=kind, arguments=_table(arguments)),
-            methods.ExchangeDeclareOk,
-        )
-
     def queue(self, name: str, **arguments: Any) -> int:
         """Declare a queue; ``x_max_length=5`` is x-max-length. Returns how many messages wait."""
         declare = methods.QueueDeclare(queue=name, arguments=_table(arguments))

@@ -26,7 +26,7 @@ def play(stage: Stage, url: str, started_ms: float, ledger: Ledger) -> None:
     facts.add_row("first message", f"published and back in {there_and_back_ms:.1f} ms")
     facts.add_row("", "")
     facts.add_row("your turn", "any AMQP 0-9-1 client can connect to it while this runs:")
-    facts.add_row("", "pika, aio-pika, Celery, or what you use with RabbitMQ in any language")
+    facts.add_row("", "pika, aio-pika, Celery, whatever you use with RabbitMQ")
     stage.say("")
     stage.say(
         Panel(

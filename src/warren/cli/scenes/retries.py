@@ -144,5 +144,5 @@ class Retrying:
             f"  {mark(account.adds_up)} {account.published} published = "
             f"{account.fates['consumed']} paid + {account.fates['dead-lettered']} parked\n"
             f"  [dim]x-death of the parked one: rejected {self._story['rejected']} times, "
-            f"expired {self._story['expired']} times (that was the pauses)[/]"
+            f"expired {self._story['expired']} times (the pauses)[/]"
         )

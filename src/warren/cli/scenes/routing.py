@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 
 from rich.console import Group
@@ -17,6 +16,9 @@ from warren.cli.scenes.stage import Stage, bar, lines, mark
 
 _ACT_S = 1.1
 _STEPS = 20
+#: Widths that all acts share, so that their arrows end under each other.
+_HEAD = 13 + max(len(act.exchange) for act in ACTS)
+_LABEL = max(len(route.label) for act in ACTS for route in act.routes)
 _COLOURS = ("cyan", "magenta", "yellow")
 
 
@@ -41,6 +43,7 @@ class Routing:
         self._stage, self._link, self._act, self._account = stage, link, act, account
         self._arrived = {route.queue: 0 for route in act.routes}
         self._homes: defaultdict[str, set[str]] = defaultdict(set)
+        self._patience_s = TIMEOUT_S
         self._below = ""
 
     def play(self) -> None:
@@ -79,11 +82,12 @@ class Routing:
 
     def _receive(self) -> None:
         """Take in deliveries until all that was sent so far is here."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while self._account.outstanding > 0 and time.monotonic() < deadline:
-            delivery = self._link.next(0.5)
-            if delivery is not None:
-                self._came(delivery)
+        while self._account.outstanding > 0:
+            delivery = self._link.next(self._patience_s)
+            if delivery is None:
+                self._patience_s = 0.0  # something is lost: don't wait for it at every step
+                return
+            self._came(delivery)
 
     def _came(self, delivery: Delivery) -> None:
         queue = delivery.consumer or RETURNED
@@ -115,9 +119,7 @@ class Routing:
     # -- the picture -----------------------------------------------------------------------------
     def _draw(self) -> Group:
         act, account = self._act, self._account
-        widest = max(len(route.label) for route in act.routes)
-        head = f"  {account.published:>4} ─▶ ({act.exchange}) "
-        room = self._stage.width - len(head) - widest - 34
+        head = f"  {account.published:>4} ─▶ ({act.exchange}) ".ljust(_HEAD, "─")
         most = max(1, account.published)
         rows = []
         for place, route in enumerate(act.routes):
@@ -125,11 +127,13 @@ class Routing:
             count = self._arrived[route.queue]
             colour = "red" if route.queue == RETURNED else _COLOURS[place % len(_COLOURS)]
             row = Text(head if place == 0 else " " * len(head))
-            row.append(f"─{fork}─" if place == 0 else f" {fork}─")
-            row.append((f" {route.label} " if route.label else "").ljust(widest + 3, "─"))
+            row.append(f"{fork}─")
+            row.append((f" {route.label} " if route.label else "").ljust(_LABEL + 3, "─"))
             row.append("▶ ")
             row.append(route.queue.ljust(15), style=f"bold {colour}")
-            row.append(bar(count, most, max(8, min(24, room))), style=colour)
+            row.append(
+                bar(count, most, min(24, self._stage.width - _HEAD - _LABEL - 29)), style=colour
+            )
             row.append(f"{count:>6}")
             rows.append(row)
         return lines(f"[bold]{act.name}[/]  [dim]{act.rule}[/]", *rows, f"        {self._below}")

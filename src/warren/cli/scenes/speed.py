@@ -17,6 +17,7 @@ from warren.cli.scenes.stage import Stage, bar, lines, mark
 
 _QUEUE = "speed"
 _MOST_S = 4.0
+_COLUMNS = (28, 9, 11)  # name, count, rate; the bar has the rest
 
 
 @dataclass
@@ -94,19 +95,19 @@ class Speed:
         self._account.fates["consumed"] += told["count"]
         self._there_and_back = (
             f"[bold green]{told['p50_ms']:.2f} ms[/] half of the time, "
-            f"{told['p99_ms']:.2f} ms in 99 of 100 ({told['count']:,} messages)"
+            f"{told['p99_ms']:.2f} ms in 99 of 100"
         )
 
     # -- the picture -----------------------------------------------------------------------------
     def _draw(self) -> Group:
+        width = self._stage.width - sum(_COLUMNS) - 5
         table = Grid.grid(padding=(0, 1))
-        table.add_column(width=29)
-        table.add_column(width=self._stage.width - 29 - 13 - 18 - 5)
-        table.add_column(width=13, justify="right")
-        table.add_column(width=18, justify="right")
+        table.add_column(width=_COLUMNS[0])
+        table.add_column(width=width)
+        table.add_column(width=_COLUMNS[1], justify="right")
+        table.add_column(width=_COLUMNS[2], justify="right")
         total = self._publish.count if self._publish.over else self._wanted
         for race, colour in ((self._publish, "cyan"), (self._consume, "magenta")):
-            width = self._stage.width - 29 - 13 - 18 - 5
             table.add_row(
                 f"  {race.name}",
                 f"[{colour}]{bar(race.count, total, width)}[/]",

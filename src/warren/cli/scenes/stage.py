@@ -39,7 +39,9 @@ class Stage:
             or console.is_dumb_terminal
             or console.width < NARROWEST
         ):
-            console = Console(file=out, highlight=False, emoji=False, color_system=None)
+            console = Console(
+                file=out, highlight=False, emoji=False, color_system=None, force_terminal=False
+            )
             console.width = WIDTH
             return cls(console, plain=True, fast=fast)
         console.width = min(WIDTH, console.width)

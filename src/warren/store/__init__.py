@@ -1,0 +1,1 @@
+"""Where a broker keeps what must survive: bytes and positions, nothing of the broker's own."""
