@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -179,8 +180,11 @@ def _own_ports(to: int) -> set[int]:
 def running_warren() -> Iterator[TestBroker]:
     import warren
 
-    with warren.Broker.in_thread(port=0) as broker:
-        yield WarrenBroker(broker)
+    # WARREN_TEST_DATA=1 holds the durable broker to the same contract.
+    with TemporaryDirectory() as folder:
+        data_dir = folder if os.environ.get("WARREN_TEST_DATA") else ""
+        with warren.Broker.in_thread(port=0, data_dir=data_dir) as broker:
+            yield WarrenBroker(broker)
 
 
 @contextmanager

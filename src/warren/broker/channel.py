@@ -342,7 +342,7 @@ class Channel:
         if not complete:
             raise PreconditionFailed("partial tx completion")
         if self.core.journal is not None:
-            self.connection.hold_until(self.core.journal.number)
+            self.connection.hold_until(self.core.journal.barrier)
         self.send(m.TxCommitOk())
 
     def _tx_rollback(self, method: m.TxRollback) -> None:

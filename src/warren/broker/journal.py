@@ -55,6 +55,11 @@ class Journal:
         """The batch that what happens now belongs to."""
         return self._batch.number
 
+    @property
+    def barrier(self) -> int:
+        """The batch that must be safe before all that happened is."""
+        return self._batch.number - 1 if self._batch.empty else self._batch.number
+
     # -- entries ---------------------------------------------------------------------------------
     def put(self, log_id: int, entry: Entry) -> None:
         """A queue has taken a message that must survive."""

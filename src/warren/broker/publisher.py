@@ -234,7 +234,8 @@ class Publisher:
         if first > last or self._channel.closed:
             return
         self._settled = last
-        self._connection.hold_until(self._batch)
+        if self._batch and self._core.journal is not None:
+            self._connection.hold_until(min(self._batch, self._core.journal.barrier))
         self._connection.wants_write()
         if not self._nacks and not self._gap:
             self._send_confirm(last, multiple=last > first, ack=True)

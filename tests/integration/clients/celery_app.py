@@ -56,10 +56,15 @@ def flaky(self: Task, failures: int, countdown: float) -> int:
     return self.request.retries + 1
 
 
-@shared_task(name="shop.hopeless", bind=True, autoretry_for=(ValueError,), max_retries=2)
+@shared_task(
+    name="shop.hopeless",
+    bind=True,
+    autoretry_for=(ValueError,),
+    max_retries=2,
+    default_retry_delay=0,
+)
 def hopeless(self: Task, file: str) -> None:
     """Fail always, and give up in the end."""
-    self.default_retry_delay = 0
     note(file, f"try {self.request.retries}")
     raise ValueError("hopeless")
 

@@ -48,8 +48,10 @@ def own_vhost(broker: TestBroker) -> Iterator[str]:
     """The URL of a vhost that is there for the length of the block."""
     vhost = f"clients-{secrets.token_hex(4)}"
     broker.add_vhost(vhost)
-    yield broker.url + vhost
-    broker.delete_vhost(vhost)
+    try:
+        yield broker.url + vhost
+    finally:
+        broker.delete_vhost(vhost)
 
 
 @pytest.fixture

@@ -1,0 +1,194 @@
+"""The order in which a queue gives its messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.unit.broker.messages import message
+from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
+
+MESSAGES = [message(priority=priority) for priority in range(11)]
+HIGHEST = 4
+
+
+def entry(position: int, priority: int = 0) -> Entry:
+    return position, MESSAGES[priority], 0, 0
+
+
+def positions(ready: Ready | PriorityReady) -> list[int]:
+    """Take everything out."""
+    return [ready.pop()[0] for _ in range(len(ready))]
+
+
+@pytest.mark.parametrize("make", [Ready, lambda: PriorityReady(HIGHEST)], ids=["plain", "priority"])
+class TestEither:
+    """What holds with and without priorities."""
+
+    def test_first_in_first_out(self, make: Callable[[], Ready]) -> None:
+        ready = make()
+        for position in (1, 2, 3):
+            ready.push(entry(position))
+
+        assert ready.peek() == entry(1)
+        assert positions(ready) == [1, 2, 3]
+        assert not ready.fill()
+
+    def test_what_is_given_back_returns_to_its_place(self, make: Callable[[], Ready]) -> None:
+        ready = make()
+        for position in range(1, 6):
+            ready.push(entry(position))
+        taken = [ready.pop() for _ in range(4)]
+        for which in (2, 0, 3):
+            ready.give_back(taken[which], taken[which][0])
+
+        assert [found[0] for found in ready] == [1, 3, 4, 5]
+        assert positions(ready) == [1, 3, 4, 5]
+
+    def test_nothing_can_be_taken_from_nothing(self, make: Callable[[], Ready]) -> None:
+        ready = make()
+        with pytest.raises(IndexError):
+            ready.pop()
+        with pytest.raises(IndexError):
+            ready.peek()
+
+    def test_clear_leaves_nothing(self, make: Callable[[], Ready]) -> None:
+        ready = make()
+        for position in (1, 2):
+            ready.push(entry(position))
+        ready.give_back(ready.pop(), 1)
+        ready.clear()
+
+        assert len(ready) == 0
+        assert list(ready) == []
+
+
+def test_the_highest_priority_first() -> None:
+    ready = PriorityReady(HIGHEST)
+    for position, priority in enumerate([0, 3, 1, 3, 0]):
+        ready.push(entry(position, priority))
+
+    assert positions(ready) == [1, 3, 2, 0, 4]
+
+
+def test_a_priority_above_the_highest_counts_as_the_highest() -> None:
+    ready = PriorityReady(HIGHEST)
+    for position, priority in enumerate([HIGHEST, 10, HIGHEST]):
+        ready.push(entry(position, priority))
+
+    assert positions(ready) == [0, 1, 2]
+
+
+class Model(RuleBasedStateMachine):
+    """A queue beside a sorted list: (minus priority, position)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready: Ready | PriorityReady = self.make()
+        self.waiting: list[tuple[int, int]] = []
+        self.taken: list[Entry] = []
+        self.position = 0
+
+    def make(self) -> Ready | PriorityReady:
+        return Ready()
+
+    def key(self, taken: Entry) -> tuple[int, int]:
+        return 0, taken[0]
+
+    @rule(priority=st.integers(0, 10))
+    def push(self, priority: int) -> None:
+        self.position += 1
+        fresh = entry(self.position, priority)
+        self.ready.push(fresh)
+        self.waiting.append(self.key(fresh))
+        self.waiting.sort()
+
+    @precondition(lambda self: self.waiting)
+    @rule()
+    def pop(self) -> None:
+        assert self.key(self.ready.peek()) == self.waiting[0]
+        taken = self.ready.pop()
+        assert self.key(taken) == self.waiting.pop(0)
+        self.taken.append(taken)
+
+    @precondition(lambda self: self.waiting)
+    @rule(limit=st.integers(1, 5))
+    def pop_a_run(self, limit: int) -> None:
+        take, available = self.ready.run()
+        assert 1 <= available <= len(self.waiting)
+        for _ in range(min(limit, available)):
+            taken = take()
+            assert self.key(taken) == self.waiting.pop(0)
+            self.taken.append(taken)
+
+    @precondition(lambda self: self.taken)
+    @rule(data=st.data())
+    def give_back(self, data: st.DataObject) -> None:
+        taken = self.taken.pop(data.draw(st.integers(0, len(self.taken) - 1)))
+        returned = (taken[0], taken[1], taken[2], taken[3] + 1)
+        self.ready.give_back(returned, returned[0])
+        self.waiting.append(self.key(returned))
+        self.waiting.sort()
+
+    @precondition(lambda self: self.taken)
+    @rule()
+    def settle(self) -> None:
+        self.taken.pop()
+
+    @invariant()
+    def same(self) -> None:
+        assert len(self.ready) == len(self.waiting)
+        assert self.ready.fill() == bool(self.waiting)
+        assert [self.key(found) for found in self.ready] == self.waiting
+
+
+class PriorityModel(Model):
+    def make(self) -> PriorityReady:
+        return PriorityReady(HIGHEST)
+
+    def key(self, taken: Entry) -> tuple[int, int]:
+        return -min(taken[1].traits.priority, HIGHEST), taken[0]
+
+
+TestOrder = Model.TestCase
+TestPriorityOrder = PriorityModel.TestCase
+
+
+# -- a part on disk ------------------------------------------------------------------------------
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 5))
+def test_what_lies_on_disk_comes_behind_what_is_in_memory(in_memory: list[bool], page: int) -> None:
+    """Once something lies on disk only, everything behind it does until it was read."""
+    disk: list[Entry] = []
+
+    def load(after: int) -> list[Entry]:
+        return [found for found in disk if found[0] > after][:page]
+
+    ready = PagedReady(load)
+    for position, keep in enumerate(in_memory, 1):
+        if keep and not ready.paged:
+            ready.push(entry(position))
+        else:
+            disk.append(entry(position))
+            ready.page()
+
+    assert len(ready) == len(in_memory)
+    found = []
+    while ready.fill():
+        found.append(ready.pop()[0])
+    assert found == list(range(1, len(in_memory) + 1))
+    assert len(ready) == 0
+
+
+def test_what_is_not_on_disk_yet_is_waited_for() -> None:
+    disk: list[Entry] = []
+    ready = PagedReady(lambda after: [found for found in disk if found[0] > after])
+    ready.page()
+    assert not ready.fill()
+
+    disk.append(entry(1))
+    assert ready.fill()
+    assert ready.pop() == entry(1)
