@@ -257,6 +257,10 @@ class Script:
     def _wait(self) -> Step:
         return "wait", 0, self._random.choices([0.001, 0.05, 0.1, 60.0, 1000.0], [9, 9, 9, 3, 1])[0]
 
+    def _read(self) -> Step:
+        """The client stops reading what it is sent, or begins again."""
+        return "read", self._random.randint(0, 1), self._maybe(0.5)
+
     def _alarm(self) -> Step:
         return "alarm", 0, self._maybe(0.25)
 
@@ -266,6 +270,7 @@ WEIGHTS = {
     "bind_exchange": 2, "delete": 0.7, "purge": 0.5, "publish": 35, "consume": 8, "cancel": 1,
     "get": 8, "settle": 25, "recover": 1, "qos": 2, "mode": 1, "end_transaction": 0.5,
     "close_channel": 1, "vanish": 0.5, "wait": 3, "alarm": 0.4,
+    "read": 3,
 }  # fmt: skip
 
 

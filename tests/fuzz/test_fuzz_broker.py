@@ -16,6 +16,7 @@ from pika import spec
 
 from tests.fuzz.arena import HANDSHAKE, SECONDS, VHOST, Keep, method, read_frames
 from tests.fuzz.operations import Script, Step, octets
+from warren.broker import connection
 from warren.broker.channel import Channel
 from warren.broker.core import BrokerCore
 from warren.testing import FakeClock
@@ -41,9 +42,11 @@ class Client:
 
     def __init__(self, core: BrokerCore) -> None:
         self.core = core
+        self.reads = True
         self.connect()
 
     def connect(self) -> None:
+        self.reads = True
         self.connection = self.core.connect(("127.0.0.1", 1), ("127.0.0.1", 2))
         self.connection.shell = Shell()
         for frame in (*HANDSHAKE, method(spec.Channel.Open(), 2)):
@@ -70,6 +73,8 @@ class Client:
     def react(self) -> None:
         """Read what came; answer closes; connect anew when the connection is over."""
         session = self.connection.session
+        if not self.reads and session.state == "running":
+            return
         answers = b""
         for kind, channel, payload in read_frames(session.data_to_send()):
             if kind == 1 and payload[:4] == b"\x00\x14\x00\x28":  # channel.close
@@ -121,6 +126,8 @@ class Stage:
         elif what == "vanish":
             client.leave()
             client.connect()
+        elif what == "read":
+            client.reads = data
         elif what == "settle":
             client.settle(data[0], *data[1])
         else:
@@ -163,6 +170,12 @@ class Stage:
         assert not self.core.connections
         assert not self.core.reply_consumers
         assert self.core.timers.next_deadline_ms() is None
+
+
+@pytest.fixture(autouse=True)
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that does not read gets a few messages, not half a megabyte."""
+    monkeypatch.setattr(connection, "BUDGET", 300)
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ class Draining:
 
     def too_large(self, size: int) -> None: ...
 
+    def settle(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -52,6 +54,9 @@ class NotOpen:
 
     def ack(self, tag: int, multiple: int) -> None:
         raise ChannelError("expected 'channel.open'")
+
+    def settle(self) -> None:
+        """Nothing was taken."""
 
     def close(self) -> None:
         """There is nothing to give back."""

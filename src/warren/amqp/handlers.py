@@ -23,6 +23,10 @@ class ChannelHandler(Protocol):
         """A message over the limit was read and thrown away: refuse it."""
         ...
 
+    def settle(self) -> None:
+        """The client is about to close the channel: see to what it sent before."""
+        ...
+
     def close(self) -> None:
         """The channel is gone: give back what it held."""
         ...

@@ -123,4 +123,7 @@ def deliver_prefix(channel: int, consumer_tag: bytes, suffix: bytes) -> bytes:
 
 def encode_confirm(channel: int, tag: int, *, multiple: bool, ack: bool) -> bytes:
     """A whole basic.ack or basic.nack frame from the broker."""
-    return _CONFIRM.pack(1, channel, 13, 60, 80 if ack else 120, tag, multiple, FRAME_END)
+    if ack:
+        return _CONFIRM.pack(1, channel, 13, 60, 80, tag, multiple, FRAME_END)
+    # A nack has a requeue bit as well; RabbitMQ sets it, though it means nothing here.
+    return _CONFIRM.pack(1, channel, 13, 60, 120, tag, multiple | 2, FRAME_END)

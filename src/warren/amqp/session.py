@@ -250,6 +250,7 @@ class ServerSession:
         elif isinstance(method, m.ChannelOpen):
             self._refuse(0, ChannelError("second 'channel.open' seen"), ids)
         elif isinstance(method, m.ChannelClose):
+            channel.settle()
             del self.ready[number]
             channel.close()
             self.send(number, m.ChannelCloseOk())

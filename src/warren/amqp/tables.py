@@ -288,6 +288,36 @@ def split_table(data: bytes) -> dict[str, bytes]:
     return entries
 
 
+def split_array(data: bytes) -> list[bytes]:
+    """Values of an array (length not in front) as raw type-and-value bytes."""
+    items: list[bytes] = []
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            start = at
+            char = chr(data[at])
+            _, at = _decode_value(char, data, at + 1)
+            if char in "FA":
+                at += _LONG.unpack_from(data, at - 4)[0]
+            items.append(data[start:at])
+    except (IndexError, StructError) as error:
+        raise TableError("not an array") from error
+    return items
+
+
+def join_array(items: Iterable[bytes]) -> bytes:
+    """The inverse of ``split_array``, with type and length in front."""
+    return _sized("A", b"".join(items))
+
+
+def decode_integer(value: bytes) -> int | None:
+    """A raw value, if it is a whole number."""
+    char = chr(value[0])
+    if KINDS.get(char) not in INTEGER_KINDS:
+        return None
+    return int(_FIXED[char].unpack_from(value, 1)[0])
+
+
 def join_table(entries: Mapping[str, bytes]) -> bytes:
     """The inverse of ``split_table``, with the length in front."""
     body = b"".join(encode_key(key) + value for key, value in entries.items())

@@ -16,6 +16,7 @@ _ESCAPES = {
     0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r", 0x1B: "\\e",
     0x22: '\\"', 0x5C: "\\\\",
 }  # fmt: skip
+_DEEPEST = 100
 _PRINTABLE = frozenset(_ESCAPES) | frozenset(range(0x20, 0x7F)) | frozenset(range(0xA0, 0x100))
 
 
@@ -41,13 +42,6 @@ def comparable(value: Any) -> Any:
     1 equals 1.0 and a timestamp of 1, text equals the same bytes, true does not equal 1,
     1.50 does not equal 1.5. Inside tables and arrays types and order count too.
     """
-    try:
-        return _comparable(value)
-    except RecursionError:
-        return object()  # nested too deep to be compared: equal to nothing
-
-
-def _comparable(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
@@ -57,12 +51,38 @@ def _comparable(value: Any) -> Any:
         return value.decode("utf-8", "surrogateescape")
     if kind is Decimal:
         return ("decimal", *scale_and_digits(value))
-    # An empty table and an empty array are the same term in Erlang, hence the same tuple here.
-    if isinstance(value, dict):
-        return tuple((name, kind, _comparable(item)) for name, kind, item in _typed_items(value))
-    if isinstance(value, list):
-        return tuple((kind, _comparable(item)) for kind, item in _typed_values(value))
+    if isinstance(value, dict | list):
+        return _flattened(value)
     return int(value) if isinstance(value, int) else value
+
+
+_END = object()
+
+
+def _flattened(value: dict[str, Any] | list[Any]) -> tuple[Any, ...]:
+    """Everything in a table or array, one after the other: no nesting is too deep for it.
+
+    An empty table and an empty array are the same term in Erlang, and the same tuple here.
+    """
+    tokens: list[Any] = []
+    open_items = [iter(_labelled(value))]
+    while open_items:
+        label, item = next(open_items[-1], (_END, None))
+        if label is _END:
+            open_items.pop()
+            tokens.append(")")
+        elif isinstance(item, dict | list):
+            tokens += (label, "(")
+            open_items.append(iter(_labelled(item)))
+        else:
+            tokens += (label, comparable(item))
+    return tuple(tokens[:-1])
+
+
+def _labelled(value: dict[str, Any] | list[Any]) -> list[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return [((name, kind), item) for name, kind, item in _typed_items(value)]
+    return list(_typed_values(value))
 
 
 def table_identity(table: dict[str, Any]) -> tuple[tuple[Any, ...], ...]:
@@ -87,8 +107,10 @@ def erlang_string(value: str) -> str:
     return f'"{_escaped(octets)}"'
 
 
-def erlang_text(value: Any) -> str:
+def erlang_text(value: Any, depth: int = 0) -> str:
     """``value`` as Erlang's ``~p`` prints it, which RabbitMQ's error texts quote."""
+    if depth > _DEEPEST:
+        return "..."  # no reply text is long enough to show it
     if isinstance(value, str):
         return _binary_text(value.encode("utf-8", "surrogateescape"))
     if isinstance(value, bytes):
@@ -101,7 +123,8 @@ def erlang_text(value: Any) -> str:
         ]
         return f"[{','.join(rows)}]"
     if isinstance(value, list):
-        return f"[{','.join(f'{{{kind},{erlang_text(v)}}}' for kind, v in _typed_values(value))}]"
+        values = _typed_values(value)
+        return f"[{','.join(f'{{{kind},{erlang_text(v, depth + 1)}}}' for kind, v in values)}]"
     if isinstance(value, Decimal):
         return "{{{},{}}}".format(*scale_and_digits(value))
     if isinstance(value, float):

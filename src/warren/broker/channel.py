@@ -71,6 +71,9 @@ class Channel:
         if self.core.journal is not None:
             self.connection.hold_until(self.core.journal.last_definition)
 
+    def settle(self) -> None:
+        self.core.settle()
+
     def close(self) -> None:
         """Cancel the consumers and give back, in order, what was not acknowledged."""
         self.closed = True
@@ -212,7 +215,9 @@ class Channel:
             )
         )
         content = message.content_for(self.number, session.frame_max)
-        session.out.append(queue.counted_content(entry, content, self.number, session.frame_max))
+        content = queue.counted_content(entry, content, self.number, session.frame_max)
+        session.out.append(content)
+        self.connection.used(len(content))
         if method.no_ack:
             queue.done_with(entry)
         else:

@@ -100,6 +100,15 @@ class BrokerConnection:
     def wants_write(self) -> None:
         self.core.outgoing[self] = None
 
+    def used(self, size: int) -> None:
+        """So many octets were put out that no consumer's window bounds.
+
+        A client that asks for more than it reads is not listened to until it has read.
+        """
+        self.budget -= size
+        if self.budget < -BUDGET:
+            self.session.held = True
+
     def refill(self) -> None:
         """The socket takes more: consumers that had to wait may go on."""
         self.budget = BUDGET

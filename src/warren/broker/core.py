@@ -46,6 +46,10 @@ CAPABILITIES = (
 )
 
 
+#: Dead letters sent in one go; a chain of queues may make many.
+_LETTERS_A_ROUND = 500
+
+
 class BrokerCore:
     """Everything the broker knows."""
 
@@ -166,9 +170,13 @@ class BrokerCore:
     def settle(self) -> None:
         """Give out messages and confirms until there is nothing left to do."""
         pending = self.pending
+        letters = _LETTERS_A_ROUND
         while pending or self.dead_letters:
-            while self.dead_letters:
+            for _ in range(min(letters, len(self.dead_letters))):
                 self._guarded(send_letter, *self.dead_letters.popleft())
+                letters -= 1
+            if not letters:
+                break  # the rest goes on when other connections have had their turn
             queues, self.pending = self.pending, {}
             for queue in queues:
                 if not queue.deleted:

@@ -98,6 +98,8 @@ class AmqpProtocol(asyncio.Protocol):
             return
         if not self._paused_writing:
             self.connection.refill()
+            if session.held and not self.connection.blocked:
+                self._server.later(self._go_on)
         if session.reset:
             self._transport.abort()
         elif session.state in ("closing", "closed") and not self._closing:
@@ -136,6 +138,12 @@ class AmqpProtocol(asyncio.Protocol):
         self._beat_later()
 
     # -- inside ----------------------------------------------------------------------------------
+    def _go_on(self) -> None:
+        """Work through what came while the client was not listened to."""
+        if self.connection.session.held and not self.connection.blocked:
+            self.connection.session.held = False
+            self.data_received(b"")
+
     def _watch_reading(self) -> None:
         """Read unless the client is blocked or does not read what we send."""
         wanted = not self._paused_writing and not self.connection.blocked

@@ -104,7 +104,7 @@ class Server:
             outgoing, core.outgoing = core.outgoing, {}
             for connection in outgoing:
                 connection.shell.write()
-        if core.pending and not self._again:
+        if (core.pending or core.dead_letters) and not self._again:
             # More to give out than one round may: let others have their turn first.
             self._again = True
             self._loop.call_soon(self._go_on)
@@ -127,6 +127,10 @@ class Server:
         while journal is not None and not journal.idle and not journal.failed:
             journal.flush()
             await asyncio.sleep(0.001)
+
+    def later(self, act: Callable[[], None]) -> None:
+        """Soon, after other connections have had their turn."""
+        self._loop.call_soon(act)
 
     def _go_on(self) -> None:
         self._again = False

@@ -12,11 +12,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp.properties import decode_property
-from warren.amqp.tables import Table, Timestamp, encode_value, join_table, raw, split_table
+from warren.amqp.tables import (
+    Timestamp,
+    decode_integer,
+    encode_value,
+    join_array,
+    join_table,
+    raw,
+    split_array,
+    split_table,
+    text,
+)
 from warren.broker.message import Address, Message, Traits
 
 if TYPE_CHECKING:
     from warren.broker.queues.queue import Queue
+
+#: One entry of x-death, its values still as they lie on the wire: chains of queues can be long.
+Death = dict[str, bytes]
+_REJECTED = encode_value("rejected")
 
 
 def dead_letter(queue: Queue, message: Message, reason: str) -> None:
@@ -51,27 +65,28 @@ def make_letter(
     *,
     exchange: str,
     routing_key: str | None,
-) -> tuple[Message, list[Any]]:
-    """The message as it is dead-lettered, and its deaths."""
+) -> tuple[Message, list[Death]]:
+    """The message as it is dead-lettered, and its deaths, the newest first."""
     parts = dict(message.parts)
     entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
-    headers = decode_property("headers", parts["headers"]) if "headers" in parts else Table()
-    routing_keys = [message.address.routing_key, *_copies(headers)]
-    death: dict[str, Any] = {
+    fresh: dict[str, Any] = {
+        "count": 1,
         "reason": reason,
         "queue": queue,
         "time": Timestamp(now_s),
         "exchange": message.address.exchange,
-        "routing-keys": routing_keys,
+        "routing-keys": [message.address.routing_key, *_copies(entries)],
     }
     expiration = parts.pop("expiration", None)
     if expiration is not None:
-        death["original-expiration"] = decode_property("expiration", expiration)
-    deaths = _with_death(headers, death)
-    if "x-death" not in headers:
-        for key, value in (("reason", reason), ("queue", queue), ("exchange", death["exchange"])):
-            entries[f"x-first-death-{key}"] = encode_value(value)
-    entries["x-death"] = encode_value(deaths)
+        fresh["original-expiration"] = decode_property("expiration", expiration)
+    raw_fresh = {key: encode_value(value) for key, value in fresh.items()}
+    raw_fresh["count"] = encode_value(1, "long")
+    if "x-death" not in entries:
+        for key in ("reason", "queue", "exchange"):
+            entries[f"x-first-death-{key}"] = raw_fresh[key]
+    deaths = _with_death(entries.get("x-death"), raw_fresh)
+    entries["x-death"] = join_array([b"F" + join_table(death) for death in deaths])
     copies: tuple[str, ...] = message.traits.copies
     if routing_key is not None:
         entries.pop("CC", None)
@@ -84,69 +99,63 @@ def make_letter(
     return message.rewritten(parts, Address(exchange, key), traits), deaths
 
 
-def _copies(headers: Table) -> list[str]:
+def _copies(entries: dict[str, bytes]) -> list[str]:
     keys: list[str] = []
     for name in ("CC", "BCC"):
-        value = headers.get(name)
-        if isinstance(value, list):
-            keys += [key for key in value if isinstance(key, str)]
+        value = entries.get(name, b"")
+        if value.startswith(b"A"):
+            keys += [text(item[5:]) for item in split_array(value[5:]) if item.startswith(b"S")]
     return keys
 
 
-def _with_death(headers: Table, death: dict[str, Any]) -> list[Any]:
-    old = headers.get("x-death")
-    fresh = Table({"count": 1, **death})
-    fresh.kinds["count"] = "long"
-    if not isinstance(old, list):
+def _with_death(old: bytes | None, fresh: Death) -> list[Death]:
+    """The list of deaths with a new one in front, or with its like counted up."""
+    if old is None or not old.startswith(b"A"):
         # Some clients turn headers into strings before they publish again: begin anew.
         return [fresh]
-    grouped = _grouped(old)
+    items = split_array(old[5:])
+    # What is no entry at all stays out.
+    grouped = _grouped([split_table(item[5:]) for item in items if item.startswith(b"F")])
     others = []
-    for entry in grouped:
-        if _same_death(entry, death):
-            count = entry.get("count")
-            fresh = Table(entry, dict(entry.kinds))
-            fresh["count"] = count + 1 if isinstance(count, int) else 1
-            fresh.kinds["count"] = "long"
+    for death in grouped:
+        if (death.get("queue"), death.get("reason")) == (fresh["queue"], fresh["reason"]):
+            fresh = {**death, "count": _one_more(death.get("count"))}
         else:
-            others.append(entry)
-    return [Table(dict(sorted(fresh.items())), fresh.kinds), *others]
+            others.append(death)
+    return [dict(sorted(fresh.items())), *others]
 
 
-def _grouped(deaths: list[Any]) -> list[Any]:
-    """One entry a pair of queue and reason; what is no entry at all stays out.
+def _one_more(count: bytes | None) -> bytes:
+    """RabbitMQ counts in 64 bits, and so far that they wrap."""
+    number = decode_integer(count) if count is not None else None
+    number = 0 if number is None else number
+    wrapped = (number + 1 + 2**63) % 2**64 - 2**63
+    return encode_value(wrapped, "long")
+
+
+def _grouped(deaths: list[Death]) -> list[Death]:
+    """One entry a pair of queue and reason.
 
     RabbitMQ turns a list of several round while it groups them, and so do we: the order decides
     which cycles are cut.
     """
-    tables = [entry for entry in deaths if isinstance(entry, Table)]
-    if len(tables) < 2:
-        return tables
-    groups: dict[tuple[Any, Any], list[Table]] = {}
-    for entry in tables:
-        groups.setdefault((entry.get("queue"), entry.get("reason")), []).append(entry)
-    return [_with_count(group[0], len(group)) for group in reversed(groups.values())]
+    if len(deaths) < 2:
+        return deaths
+    groups: dict[tuple[bytes | None, bytes | None], list[Death]] = {}
+    for death in deaths:
+        groups.setdefault((death.get("queue"), death.get("reason")), []).append(death)
+    return [
+        group[0] if "count" in group[0] else {"count": encode_value(len(group), "long"), **group[0]}
+        for group in reversed(groups.values())
+    ]
 
 
-def _with_count(entry: Table, count: int) -> Table:
-    if "count" in entry:
-        return entry
-    return Table({"count": count, **entry}, {"count": "long", **entry.kinds})
-
-
-def _same_death(entry: Any, death: dict[str, Any]) -> bool:
-    return (
-        isinstance(entry, Table)
-        and entry.get("queue") == death["queue"]
-        and entry.get("reason") == death["reason"]
-    )
-
-
-def _is_cycle(queue: str, deaths: list[Any]) -> bool:
+def _is_cycle(queue: str, deaths: list[Death]) -> bool:
     """Was the message in this queue before, with no reject since?"""
-    for entry in deaths:
-        if not isinstance(entry, Table) or entry.get("reason") == "rejected":
+    wanted = encode_value(queue)
+    for death in deaths:
+        if death.get("reason") == _REJECTED:
             return False
-        if entry.get("queue") == queue:
+        if death.get("queue") == wanted:
             return True
     return False

@@ -278,7 +278,7 @@ class Queue:
         parts = dict(message.parts)
         entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
         entries["x-delivery-count"] = encode_value(entry[3], "long")
-        parts["headers"] = join_table(entries)
+        parts["headers"] = join_table(dict(sorted(entries.items())))
         copy = message.rewritten(parts, message.address, message.traits)
         return copy.content_for(channel, frame_max)
 
