@@ -155,6 +155,16 @@ class Stage:
         if all(queue.kind != "stream" for queue in queues):
             assert self.core.held_bytes == sum(len(message.content) for message in messages)
 
+    def check_nobody_waits_in_vain(self) -> None:
+        """A message that is ready has no consumer that could take it."""
+        if not all(client.reads for client in self.clients):
+            return
+        for queue in self.core.vhosts[VHOST].queues.values():
+            if queue.kind != "stream" and len(queue.ready):
+                rota = queue.rota
+                candidates = list(rota) if not rota.single else [rota.active]
+                assert not any(one.room() > 0 for one in candidates if one is not None), queue.name
+
     def close(self) -> None:
         """Everybody leaves, the vhost goes: nothing is held any more, nothing waits."""
         for client in self.clients:
@@ -196,6 +206,7 @@ def failure(script: list[Step], problems: list[str], memory_limit_bytes: int) ->
         for step in script:
             stage.play(step)
             stage.check_books()
+            stage.check_nobody_waits_in_vain()
         stage.close()
         assert not problems, "\n".join(problems)
     except Exception as error:  # noqa: BLE001 - it is shown with its script

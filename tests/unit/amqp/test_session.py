@@ -55,6 +55,9 @@ class FakeChannel:
     def ack(self, tag: int, multiple: int) -> None:
         self.log.append((self.number, "ack", tag, bool(multiple)))
 
+    def settle(self) -> None:
+        pass
+
     def close(self) -> None:
         self.log.append((self.number, "close"))
 
