@@ -132,10 +132,17 @@ class Stage:
             client.settle(data[0], *data[1])
         else:
             client.send(octets(step))
-        for _ in range(2):
+        self._rest()
+
+    def _rest(self) -> None:
+        """Give out and read until there is nothing more to do."""
+        while True:
             self.core.settle()
-            for each in self.clients:
-                each.react()
+            busy = [one for one in self.clients if one.reads and one.connection.session.out]
+            for client in self.clients:
+                client.react()
+            if not busy and not self.core.pending:
+                return
 
     def check_books(self) -> None:
         """Counts and bytes agree with what is really there."""

@@ -39,7 +39,7 @@ def test_a_confirm_is_an_ack_frame(channel: int, tag: int, multiple: bool) -> No
 
 @given(channels, tags, st.booleans())
 def test_a_refusal_to_confirm_is_a_nack_frame(channel: int, tag: int, multiple: bool) -> None:
-    theirs = pika.spec.Basic.Nack(tag, multiple, requeue=False)
+    theirs = pika.spec.Basic.Nack(tag, multiple, requeue=True)
 
     octets = encode_confirm(channel, tag, multiple=multiple, ack=False)
     assert octets == pika.frame.Method(channel, theirs).marshal()
