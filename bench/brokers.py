@@ -83,13 +83,14 @@ class Warren:
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.start().stop()  # compiles
 
-    def start(self) -> RunningBroker:
+    def start(self, *, data: bool = False) -> RunningBroker:
         (port,) = free_ports(1)
         log = self._folder / f"warren-{port}.log"
+        store = ["--data", str(self._folder / f"data-{port}")] if data else []
         began = time.perf_counter()
         with open(log, "wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "warren", "broker", "--port", str(port)],
+                [sys.executable, "-m", "warren", "broker", "--port", str(port), *store],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -148,7 +149,7 @@ class Rabbit:
         run.spawn(["epmd", "-address", "127.0.0.1", "-port", str(self._epmd_port)])
         await_listening(self._epmd_port, lambda: True)
 
-    def start(self) -> RunningBroker:
+    def start(self, *, data: bool = False) -> RunningBroker:
         word = f"bench{secrets.token_hex(3)}"
         name, folder = f"{word}@localhost", self._run.folder / word
         node = PlainNode(
@@ -183,7 +184,7 @@ class GivenRabbit:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    def start(self) -> RunningBroker:
+    def start(self, *, data: bool = False) -> RunningBroker:
         return RunningBroker(self._url, version=broker_version(self._url))
 
 

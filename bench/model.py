@@ -77,7 +77,9 @@ class Launcher(Protocol):
 
     name: str
 
-    def start(self) -> Running: ...
+    def start(self, *, data: bool = False) -> Running:
+        """Start it; with ``data``, what is durable survives (RabbitMQ always does that)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -104,4 +106,5 @@ class Scenario:
     prepare: Callable[[Context], None] | None = None
     finish: Callable[[Context], None] | None = None  # only for a broker that outlives the run
     fresh: bool = False  # a new broker process for every round
+    data: bool = False  # on a broker that keeps what is durable
     rounds: int = 1  # at least so many

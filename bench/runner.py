@@ -79,7 +79,7 @@ class Runner:
             watch = Disturbance()  # a fresh broker's start is watched too: it may be the question
             broker = shared.get(launcher.name)
             if broker is None:
-                broker = self._start(launcher, once)
+                broker = self._start(scenario, launcher, once)
             elif broker.pid is not None:
                 watch = Disturbance(broker.pid)
             try:
@@ -97,8 +97,8 @@ class Runner:
         if numbers.get("others", 0.0) > TOO_MUCH:
             self._say(f"{name} disturbed: others used {numbers['others']:.0%} of the machine")
 
-    def _start(self, launcher: Launcher, stack: ExitStack) -> Running:
-        broker = launcher.start()
+    def _start(self, scenario: Scenario, launcher: Launcher, stack: ExitStack) -> Running:
+        broker = launcher.start(data=scenario.data)
         stack.callback(broker.stop)
         self.versions[launcher.name] = broker.version
         if broker.pid is not None:
@@ -106,7 +106,7 @@ class Runner:
         return broker
 
     def _prepared(self, scenario: Scenario, launcher: Launcher, stack: ExitStack) -> Running:
-        broker = self._start(launcher, stack)
+        broker = self._start(scenario, launcher, stack)
         context = Context(broker, self._quick)
         if scenario.finish is not None and broker.pid is None:
             stack.callback(scenario.finish, context)

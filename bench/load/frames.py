@@ -38,12 +38,13 @@ def longstr(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-def publish(exchange: str, routing_key: str, body: bytes) -> bytes:
-    """basic.publish of a transient message, with its content."""
+def publish(exchange: str, routing_key: str, body: bytes, *, persistent: bool = False) -> bytes:
+    """basic.publish with its content."""
+    mode = 2 if persistent else 1
     parts = [
         method(60, 40, b"\0\0" + shortstr(exchange) + shortstr(routing_key) + b"\0"),
-        # delivery-mode 1 (property flag bit 12): transient, said and not only implied
-        frame(HEADER, CHANNEL, struct.pack(">HHQHB", 60, 0, len(body), 0x1000, 1)),
+        # delivery-mode (property flag bit 12): transient is said and not only implied
+        frame(HEADER, CHANNEL, struct.pack(">HHQHB", 60, 0, len(body), 0x1000, mode)),
     ]
     step = FRAME_MAX - 8
     parts += [frame(BODY, CHANNEL, body[at : at + step]) for at in range(0, len(body), step)]
@@ -63,8 +64,10 @@ def acks(first: int, count: int) -> bytes:
     return b"".join(ACK.pack(ACK_PREFIX, tag, 0, 0xCE) for tag in range(first, first + count))
 
 
-def declare_queue(queue: str, *, passive: bool = False, exclusive: bool = False) -> bytes:
-    bits = passive | exclusive << 2
+def declare_queue(
+    queue: str, *, passive: bool = False, durable: bool = False, exclusive: bool = False
+) -> bytes:
+    bits = passive | durable << 1 | exclusive << 2
     return method(50, 10, b"\0\0" + shortstr(queue) + bytes([bits]) + longstr(b""))
 
 

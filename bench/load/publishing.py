@@ -78,9 +78,10 @@ class Publisher:
             raise LoadError(f"{confirms.count} confirms for {sent} messages")
         return took
 
-    def fill(self, queue: str, body: bytes, count: int) -> Took:
+    def fill(self, queue: str, body: bytes, count: int, *, persistent: bool = False) -> Took:
         """Publish ``count`` equal messages to one queue."""
-        return self.run(equal_batches(frames.publish("", queue, body), count))
+        message = frames.publish("", queue, body, persistent=persistent)
+        return self.run(equal_batches(message, count))
 
 
 def equal_batches(message: bytes, count: int) -> Iterator[Batch]:

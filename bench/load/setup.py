@@ -19,6 +19,13 @@ def exclusive_queue(link: Link) -> str:
     return queue
 
 
+def durable_queue(link: Link) -> str:
+    """A new queue that survives; to be deleted by ``Link.call(frames.delete_queue(...))``."""
+    queue = unique("durable")
+    link.call(frames.declare_queue(queue, durable=True), (50, 11))
+    return queue
+
+
 def expect_ready(link: Link, queue: str, count: int) -> None:
     """The broker must hold what it confirmed."""
     ready = link.ready(queue)

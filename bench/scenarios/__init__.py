@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from bench.model import Scenario
-from bench.scenarios import backlog, fanout, footprint, roundtrip, startup, throughput, topic
+from bench.scenarios import (
+    backlog,
+    durable,
+    fanout,
+    footprint,
+    roundtrip,
+    startup,
+    throughput,
+    topic,
+)
 
 ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
@@ -13,4 +22,5 @@ ALL: tuple[Scenario, ...] = (
     footprint.SCENARIO,
     startup.SCENARIO,
     backlog.SCENARIO,
+    *durable.SCENARIOS,
 )
