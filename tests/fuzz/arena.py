@@ -99,7 +99,7 @@ class Arena:
 
 
 @contextlib.contextmanager
-def arena() -> Iterator[Arena]:
+def arena(run: Callable[[Callable[[], Any]], None] = run) -> Iterator[Arena]:
     """A broker on a thread of its own; what its event loop or its log complain of is kept."""
     problems: list[str] = []
     started: Future[tuple[warren.Broker, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -124,6 +124,11 @@ def arena() -> Iterator[Arena]:
         logging.getLogger().removeHandler(handler)
         loop.call_soon_threadsafe(stop.set)
         thread.join()
+
+
+def run_on_plain_asyncio(main: Callable[[], Any]) -> None:
+    """Where uvloop is not there."""
+    asyncio.run(main())
 
 
 class Keep(logging.Handler):

@@ -196,8 +196,8 @@ class Script:
             properties["expiration"] = self._one(["0", "1", "50", "60000", "soon", "-1", "٣"])
         if self._maybe(0.2):
             properties["priority"] = self._one([0, 1, 5, 255])
-        if self._maybe(0.2):
-            properties["delivery_mode"] = self._one([1, 2])
+        if self._maybe(0.5):
+            properties["delivery_mode"] = self._one([1, 2, 2])
         if self._maybe(0.1):
             properties["reply_to"] = self._one([REPLY_TO, "q0"])
         if self._maybe(0.1):

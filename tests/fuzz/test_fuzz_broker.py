@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -85,8 +85,11 @@ class Client:
         if session.state != "running":
             self.leave()
             self.connect()
-        elif answers:
+            return
+        if answers:
             session.receive(answers)
+        if session.held and not self.connection.blocked:
+            session.go_on()  # it has read, so it is listened to again
 
     def unacked(self) -> list[Any]:
         """Queue, entry and consumer of everything that the broker waits to hear of."""
@@ -221,19 +224,24 @@ def failure(script: list[Step], problems: list[str], memory_limit_bytes: int) ->
     return None
 
 
-def shortened(script: list[Step], problems: list[str], memory_limit_bytes: int) -> list[Step]:
+def shortened(script: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]:
     """Leave steps out as long as it still goes wrong."""
     size = len(script) // 2
     while size:
         at = 0
         while at < len(script):
             shorter = script[:at] + script[at + size :]
-            if failure(shorter, problems, memory_limit_bytes) is not None:
+            if fails(shorter):
                 script = shorter
             else:
                 at += size
         size //= 2
     return script
+
+
+def show(seed: int, script: list[Step], error: Exception | None) -> AssertionError:
+    steps = "\n".join(map(repr, script))
+    return AssertionError(f"seed {seed}: {error!r} after\n{steps}")
 
 
 @pytest.mark.parametrize(
@@ -247,8 +255,9 @@ def test_the_books_are_right_whatever_clients_do(
     while seed == 0 or time.monotonic() < deadline:
         script = Script(seed, nonsense).steps(200)
         if failure(script, problems, memory_limit_bytes) is not None:
-            script = shortened(script, problems, memory_limit_bytes)
+            script = shortened(
+                script, lambda shorter: failure(shorter, problems, memory_limit_bytes) is not None
+            )
             error = failure(script, problems, memory_limit_bytes)
-            steps = "\n".join(map(repr, script))
-            raise AssertionError(f"seed {seed}: {error!r} after\n{steps}") from error
+            raise show(seed, script, error) from error
         seed += 1

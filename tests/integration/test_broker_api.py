@@ -668,6 +668,20 @@ def test_connections_are_closed_as_an_operator_does(
     ] * 2
 
 
+def test_a_blocked_connection_is_closed_as_quickly_as_any(
+    broker: warren.Broker, connect: Callable[..., Connection]
+) -> None:
+    connection = connect()
+    broker.memory_alarm(True)
+    connection.channel().publish("nowhere", b"waits")
+    connection.expect(spec.Connection.Blocked)
+    broker.close_connections("maintenance")
+
+    assert closed_with(connection) == (320, "CONNECTION_FORCED - maintenance")
+    assert connection.wire.closed_within(2)
+    broker.memory_alarm(False)
+
+
 # -- the pytest plugin ---------------------------------------------------------------------------
 pytest_plugins = ["pytester"]
 

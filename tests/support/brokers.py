@@ -44,6 +44,8 @@ class TestBroker(ABC):
 
     __test__ = False  # not a test class, whatever its name says
     name: str
+    #: Where the management HTTP API is.
+    management: str
     alarmed = False
 
     def __init__(self, url: str) -> None:
@@ -60,6 +62,30 @@ class TestBroker(ABC):
 
     @abstractmethod
     def delete_vhost(self, name: str) -> None: ...
+
+    @abstractmethod
+    def add_user(self, name: str, password: str | None, tags: str = "", **more: Any) -> None:
+        """Make or change a user; ``more`` as in the HTTP API: password_hash, hashing_algorithm."""
+
+    @abstractmethod
+    def delete_user(self, name: str) -> None: ...
+
+    @abstractmethod
+    def set_permissions(
+        self, user: str, vhost: str, configure: str = ".*", write: str = ".*", read: str = ".*"
+    ) -> None: ...
+
+    @abstractmethod
+    def clear_permissions(self, user: str, vhost: str) -> None: ...
+
+    @abstractmethod
+    def set_topic_permissions(
+        self, user: str, vhost: str, exchange: str, write: str, read: str
+    ) -> None: ...
+
+    @abstractmethod
+    def set_limit(self, kind: str, name: str, limit: str, value: int) -> None:
+        """``kind`` is "user" or "vhost"."""
 
     @abstractmethod
     def close_connections(self, reason: str) -> None:
@@ -80,12 +106,40 @@ class WarrenBroker(TestBroker):
     def __init__(self, broker: Any) -> None:
         super().__init__(broker.url)
         self.broker = broker
+        self.management = broker.management_url
 
     def add_vhost(self, name: str) -> None:
         self.broker.add_vhost(name)
 
     def delete_vhost(self, name: str) -> None:
         self.broker.delete_vhost(name)
+
+    def add_user(self, name: str, password: str | None, tags: str = "", **more: Any) -> None:
+        if "hashing_algorithm" in more:
+            more["hashing"] = more.pop("hashing_algorithm")
+        self._admin("put_user", name, password=password, tags=tags, **more)
+
+    def delete_user(self, name: str) -> None:
+        self._admin("delete_user", name)
+
+    def set_permissions(
+        self, user: str, vhost: str, configure: str = ".*", write: str = ".*", read: str = ".*"
+    ) -> None:
+        self._admin("set_permissions", user, vhost, configure, write, read)
+
+    def clear_permissions(self, user: str, vhost: str) -> None:
+        self._admin("clear_permissions", user, vhost)
+
+    def set_topic_permissions(
+        self, user: str, vhost: str, exchange: str, write: str, read: str
+    ) -> None:
+        self._admin("set_topic_permissions", user, vhost, exchange, write, read)
+
+    def set_limit(self, kind: str, name: str, limit: str, value: int) -> None:
+        self._admin(f"set_{kind}_limit", name, limit, value)
+
+    def _admin(self, act: str, *arguments: Any, **options: Any) -> Any:
+        return self.broker.administer(lambda admin: getattr(admin, act)(*arguments, **options))
 
     def close_connections(self, reason: str) -> None:
         self.broker.close_connections(reason)
@@ -113,6 +167,33 @@ class RabbitBroker(TestBroker):
 
     def delete_vhost(self, name: str) -> None:
         self.api("DELETE", f"vhosts/{quote(name, safe='')}")
+
+    def add_user(self, name: str, password: str | None, tags: str = "", **more: Any) -> None:
+        body = {"tags": tags, **more}
+        if password is not None:
+            body["password"] = password
+        self.api("PUT", f"users/{quote(name, safe='')}", body)
+
+    def delete_user(self, name: str) -> None:
+        self.api("DELETE", f"users/{quote(name, safe='')}")
+
+    def set_permissions(
+        self, user: str, vhost: str, configure: str = ".*", write: str = ".*", read: str = ".*"
+    ) -> None:
+        body = {"configure": configure, "write": write, "read": read}
+        self.api("PUT", f"permissions/{quote(vhost, safe='')}/{quote(user, safe='')}", body)
+
+    def clear_permissions(self, user: str, vhost: str) -> None:
+        self.api("DELETE", f"permissions/{quote(vhost, safe='')}/{quote(user, safe='')}")
+
+    def set_topic_permissions(
+        self, user: str, vhost: str, exchange: str, write: str, read: str
+    ) -> None:
+        body = {"exchange": exchange, "write": write, "read": read}
+        self.api("PUT", f"topic-permissions/{quote(vhost, safe='')}/{quote(user, safe='')}", body)
+
+    def set_limit(self, kind: str, name: str, limit: str, value: int) -> None:
+        self.api("PUT", f"{kind}-limits/{quote(name, safe='')}/{limit}", {"value": value})
 
     def close_connections(self, reason: str) -> None:
         # The node may be shared by test processes, so only this one's connections go. The
@@ -183,7 +264,7 @@ def running_warren() -> Iterator[TestBroker]:
     # WARREN_TEST_DATA=1 holds the durable broker to the same contract.
     with TemporaryDirectory() as folder:
         data_dir = folder if os.environ.get("WARREN_TEST_DATA") else ""
-        with warren.Broker.in_thread(port=0, data_dir=data_dir) as broker:
+        with warren.Broker.in_thread(port=0, management_port=0, data_dir=data_dir) as broker:
             yield WarrenBroker(broker)
 
 

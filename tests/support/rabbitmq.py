@@ -145,6 +145,11 @@ def node() -> Node:
     return Node(**_shared("rabbitmq", ["warren"])["nodes"][0])
 
 
+def restartable() -> Node:
+    """A node of its own for tests that end it and start it again."""
+    return Node(**_shared("rabbitmq-restartable", ["warren"])["nodes"][0])
+
+
 def cluster() -> list[Node]:
     """The run's cluster of three RabbitMQ nodes, started if it is not yet."""
     told = _shared("rabbitmq-cluster", ["warren1", "warren2", "warren3"])

@@ -124,6 +124,11 @@ class Wire:
                     return kind, channel, payload
             self._receive(deadline, timeout_s)
 
+    def take_buffer(self) -> bytes:
+        """What was received and not read yet."""
+        data, self._buffer = self._buffer, b""
+        return data
+
     def _receive(self, deadline: float, timeout_s: float) -> None:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -385,17 +390,17 @@ class Channel:
         immediate: bool = False,
         **properties: Any,
     ) -> None:
-        data = frame.Method(
-            self.number,
-            spec.Basic.Publish(
-                exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
-            ),
-        ).marshal()
-        data += frame.Header(self.number, len(body), spec.BasicProperties(**properties)).marshal()
+        method = spec.Basic.Publish(
+            exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
+        )
+        header = frame.Header(self.number, len(body), spec.BasicProperties(**properties))
         step = self.connection.frame_max - 8
-        for at in range(0, len(body), step):
-            data += frame.Body(self.number, body[at : at + step]).marshal()
-        self.connection.wire.send(data)
+        pieces = [
+            frame.Body(self.number, body[at : at + step]).marshal()
+            for at in range(0, len(body), step)
+        ]
+        parts = [frame.Method(self.number, method).marshal(), header.marshal(), *pieces]
+        self.connection.wire.send(b"".join(parts))
 
     # -- shorthands --------------------------------------------------------------------------
     def declare(self, queue: str = "", **options: Any) -> Any:

@@ -60,7 +60,7 @@ def test_every_setting_says_what_it_is_for(item: dataclasses.Field[Any]) -> None
 
 @pytest.mark.parametrize("item", dataclasses.fields(BrokerConfig), ids=lambda item: item.name)
 def test_every_setting_can_be_given_in_the_environment(item: dataclasses.Field[Any]) -> None:
-    value = "7" if item.type == "int" else "somewhere"
+    value = "7" if item.type == "int" else (item.metadata["choices"] or ("somewhere",))[-1]
     config = BrokerConfig.load(environment={f"WARREN_{item.name.upper()}": value})
 
     assert str(getattr(config, item.name)) == value
@@ -141,3 +141,16 @@ def test_an_unknown_name_is_told_with_the_nearest() -> None:
         BrokerConfig().replace(heartbeat=1)
     with pytest.raises(ConfigError, match="known are channel_max"):
         BrokerConfig().replace(zzz=1)
+
+
+def test_a_word_that_is_none_of_those_known_is_refused_with_them() -> None:
+    with pytest.raises(ConfigError, match="'maybe' is not one of none, optional, required"):
+        BrokerConfig(tls_verify="maybe")
+
+
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [("guest", {"guest"}), ("ann, bob", {"ann", "bob"}), ("none", set()), ("none, ann", {"ann"})],
+)
+def test_users_of_this_machine_are_named_by_commas(setting: str, names: set[str]) -> None:
+    assert BrokerConfig(loopback_users=setting).loopback_user_names == names

@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "amqp": set(),
     "store": set(),
     "broker": {"amqp", "store.base", "metrics"},
-    "server": {"amqp", "broker", "store", "config", "metrics"},
+    "server": {"amqp", "broker", "management", "store", "config", "metrics"},
     "management": {"broker", "config"},
     "client": {"amqp", "config"},
     "topology": {"client"},
@@ -48,6 +48,8 @@ NOBODY_IMPORTS = "testing"
 FOREIGN: dict[str, set[str]] = {
     "uvloop": {"server", "cli", "testing"},
     "rich": {"cli"},
+    "h11": {"server"},
+    "yaml": {"topology"},
     "pytest": {"testing"},
     "httpx": {"groups.coordination.etcd", "services"},
     "google": {"services"},

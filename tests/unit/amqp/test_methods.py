@@ -126,6 +126,33 @@ def test_pika_finds_each_value_under_its_name() -> None:
     assert (read.queue, read.arguments) == ("orders", {"x-max-length": 5})
 
 
+PAMQP = {((index >> 16), index & 0xFFFF) for index in pamqp.commands.INDEX_MAPPING}
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ALL if (cls.class_id, cls.method_id) in PAMQP], ids=lambda cls: cls.name
+)
+@pytest.mark.filterwarnings("ignore:This command is deprecated")
+@few_examples
+@given(data=st.data())
+def test_pamqp_reads_what_we_write(cls: type[m.Method], data: st.DataObject) -> None:
+    method = data.draw(made(cls))
+    written = encode_frame(METHOD, 7, method.encode())
+
+    used, channel, read = pamqp.frame.unmarshal(written)
+    assert (used, channel) == (len(written), 7)
+    theirs = [getattr(read, name) for name in type(read).attributes()]
+    assert theirs == [_as_pamqp(getattr(method, name)) for name, _ in cls._plan]
+
+
+def _as_pamqp(value: Any) -> Any:
+    """Octets are text where they can be."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [

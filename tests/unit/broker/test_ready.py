@@ -173,7 +173,8 @@ def test_what_lies_on_disk_comes_behind_what_is_in_memory(in_memory: list[bool],
             ready.push(entry(position))
         else:
             disk.append(entry(position))
-            ready.page()
+            ready.page(1, entry(position))
+    assert not ready.written(1)
 
     assert len(ready) == len(in_memory)
     found = []
@@ -183,12 +184,36 @@ def test_what_lies_on_disk_comes_behind_what_is_in_memory(in_memory: list[bool],
     assert len(ready) == 0
 
 
-def test_what_is_not_on_disk_yet_is_waited_for() -> None:
-    disk: list[Entry] = []
+def test_what_is_on_its_way_to_the_disk_can_be_taken_before_it_is_there() -> None:
+    def load(after: int) -> list[Entry]:
+        return [found for _, found in ready.on_their_way]
+
+    ready = PagedReady(load)
+    ready.page(1, entry(1))
+    ready.page(2, entry(2))
+    assert ready.fill()
+
+    assert positions(ready) == [1, 2]
+    assert not ready.written(0)
+
+
+def test_what_is_on_disk_is_in_memory_no_longer() -> None:
+    ready = PagedReady(lambda after: [])
+    ready.page(1, entry(1))
+    ready.page(2, entry(2))
+
+    assert ready.written(1)
+    assert [batch for batch, _ in ready.on_their_way] == [2]
+    assert len(ready) == 2
+
+
+def test_nothing_that_was_dropped_is_read_again() -> None:
+    disk = [entry(1), entry(2), entry(3)]
     ready = PagedReady(lambda after: [found for found in disk if found[0] > after])
-    ready.page()
+    ready.paged = 2
+    ready.clear(upto=2)
     assert not ready.fill()
 
-    disk.append(entry(1))
+    ready.page(1, entry(3))
     assert ready.fill()
-    assert ready.pop() == entry(1)
+    assert positions(ready) == [3]
