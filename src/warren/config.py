@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,16 @@ from typing import Any
 from warren.errors import ConfigError
 
 
-def _setting(default: Any, text: str, *, least: int | None = None, most: int | None = None) -> Any:
-    return field(default=default, metadata={"help": text, "least": least, "most": most})
+def _setting(
+    default: Any,
+    text: str,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    limits = {"least": least, "most": most, "choices": choices}
+    return field(default=default, metadata={"help": text, **limits})
 
 
 def _default_memory_limit() -> int:
@@ -50,13 +58,56 @@ class BrokerConfig:
         least=0,
     )
 
+    disk_free_limit_bytes: int = _setting(
+        50_000_000,
+        "octets that must stay free where the data folder lies; below, publishers are blocked",
+        least=0,
+    )
+
     data_dir: str = _setting(
         "", "folder for what must survive a restart; without one, everything is kept in memory"
+    )
+
+    loopback_users: str = _setting(
+        "guest", "users who may connect from this machine only, by commas; none for nobody"
+    )
+    tls_port: int = _setting(
+        -1,
+        "port to listen on for TLS, usually 5671; 0 takes any free one, -1 none",
+        least=-1,
+        most=65535,
+    )
+    tls_certificate: str = _setting("", "PEM file with the certificate to show, and its chain")
+    tls_key: str = _setting("", "PEM file with the certificate's key, unless it has it itself")
+    tls_ca: str = _setting("", "PEM file with the authorities that client certificates come from")
+    tls_verify: str = _setting(
+        "none",
+        "client certificates: none are asked for, optional, or required",
+        choices=("none", "optional", "required"),
+    )
+    tls_login_from: str = _setting(
+        "distinguished_name",
+        "what of a client certificate is the user's name: distinguished_name or common_name",
+        choices=("distinguished_name", "common_name"),
     )
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
             _check(item, getattr(self, item.name), "argument")
+
+    management_port: int = _setting(
+        -1,
+        "port for the management HTTP API and /metrics; 0 takes any free one, -1 none "
+        "(warren broker: 10000 above the port, that is usually 15672)",
+        least=-1,
+        most=65535,
+    )
+    management_host: str = _setting("", "address for the management HTTP API; as host if not given")
+
+    @property
+    def loopback_user_names(self) -> frozenset[str]:
+        names = (name.strip() for name in self.loopback_users.split(","))
+        return frozenset(name for name in names if name not in ("", "none"))
 
     def replace(self, **changes: Any) -> BrokerConfig:
         """A copy with other values; unknown names are an error that tells the nearest."""
@@ -73,8 +124,12 @@ class BrokerConfig:
         file: str | Path | None = None,
         environment: Mapping[str, str] | None = None,
         arguments: Mapping[str, Any] | None = None,
+        defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda given: {},
     ) -> BrokerConfig:
-        """Defaults, then the ``[broker]`` table of a TOML file, ``WARREN_…``, arguments."""
+        """Defaults, then the ``[broker]`` table of a TOML file, ``WARREN_…``, arguments.
+
+        ``defaults`` gives others than the class has, from what was given.
+        """
         values: dict[str, Any] = {}
         items = {item.name: item for item in dataclasses.fields(cls)}
         if file is not None:
@@ -87,7 +142,7 @@ class BrokerConfig:
             if environment and variable in environment:
                 values[name] = _check(item, _parse(item, environment[variable], variable), variable)
         values.update({k: v for k, v in (arguments or {}).items() if v is not None})
-        return cls(**values)
+        return cls(**{**defaults(values), **values})
 
 
 def _read_file(file: str | Path) -> dict[str, Any]:
@@ -130,4 +185,7 @@ def _check(item: dataclasses.Field[Any], value: Any, source: str) -> Any:
             raise ConfigError(item.name, f"{value} must be at least {least}{top}", source)
     elif not isinstance(value, str) or (not value and item.default):
         raise ConfigError(item.name, f"{value!r} is not a name or address", source)
+    elif item.metadata["choices"] and value not in item.metadata["choices"]:
+        known = ", ".join(item.metadata["choices"])
+        raise ConfigError(item.name, f"{value!r} is not one of {known}", source)
     return value

@@ -5,14 +5,15 @@
     WarrenError
       ConfigError                     a bad option; names the option and where it came from
       ListenError                     the port is taken, or not ours to take
+      AdminError                      users, permissions, limits: a change that can't be made
       ProtocolError                   the peer's bytes are not AMQP
       StoreError                      the data folder can't be used; nothing in it was touched
-        StoreDamaged  StoreInUse  StoreTooNew
+        StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
       Refusal                         an AMQP reply code, and what it closes
         AccessRefused 403  NotFound 404  NothingDeclared 404  ResourceLocked 405
         SingleActiveOnly 405  PreconditionFailed 406
         ConnectionForced 320  FrameError 501 (MalformedText)  SyntaxRefused 502  CommandInvalid 503
-        ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530
+        ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530 (TooManyChannels)
         NotImplementedByBroker 540  InternalError 541
 
 Facts are attributes; the sentence is made in ``__str__``. Positional arguments mirror the
@@ -82,6 +83,17 @@ class StoreInUse(StoreError):
         )
 
 
+class StoreUnusable(StoreError):
+    """The data folder can't be made, read or written."""
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder, self.reason = folder, reason
+
+    def __str__(self) -> str:
+        return f"the data folder {self.folder} can't be used: {self.reason}"
+
+
 class StoreTooNew(StoreError):
     """The data folder was written by another version."""
 
@@ -94,6 +106,25 @@ class StoreTooNew(StoreError):
             f"the data folder {self.folder} has format {self.found}, this warren knows format "
             f"{self.known}; nothing was changed. Use the version of warren that wrote it."
         )
+
+
+class AdminError(WarrenError):
+    """A change of users, virtual hosts, permissions or limits that can't be made.
+
+    ``kind`` is ``not_found`` or ``bad_request``, as in RabbitMQ's HTTP API.
+    """
+
+    def __init__(self, kind: str, text: str, detail: str = "") -> None:
+        super().__init__(kind, text, detail)
+        self.kind, self.text, self.detail = kind, text, detail
+
+    @property
+    def reason(self) -> str | list[str]:
+        """What RabbitMQ's HTTP API gives as its reason."""
+        return [self.text, self.detail] if self.detail else self.text
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.detail}" if self.detail else self.text
 
 
 class ProtocolError(WarrenError):
@@ -223,6 +254,20 @@ class ResourceError(Refusal):
 
 class NotAllowed(Refusal):
     code, word = 530, "NOT_ALLOWED"
+
+
+class TooManyChannels(NotAllowed):
+    """A user's channels, over all of its connections, have reached their limit."""
+
+    anonymous = True
+
+    def __init__(self, user: str, limit: int) -> None:
+        super().__init__(
+            f"number of channels opened for user '{user}' has reached the maximum allowed user "
+            f"limit of ({limit})"
+        )
+        self.args = (user, limit)
+        self.user, self.limit = user, limit
 
 
 class NotImplementedByBroker(Refusal):

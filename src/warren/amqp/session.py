@@ -74,6 +74,8 @@ class ServerSession:
         self.handler = handler
         self.state = "header"
         self.out: list[bytes] = []
+        #: Whole frames on channel 0 that may overtake the rest.
+        self.aside: list[bytes] = []
         self.ready: dict[int, ChannelHandler] = {}
         self.assembling: dict[int, Assembly] = {}
         self.draining: set[int] = set()
@@ -115,9 +117,16 @@ class ServerSession:
 
     def data_to_send(self) -> bytes:
         """Take what is to be written."""
+        if self.aside:
+            self.out += self.aside
+            self.aside.clear()
         data = b"".join(self.out)
         self.out.clear()
         return data
+
+    def send_aside(self, method: m.Method) -> None:
+        """Say something on channel 0 that need not keep its place among the rest."""
+        self.aside.append(encode_frame(METHOD, 0, method.encode()))
 
     @property
     def finished(self) -> bool:
@@ -139,7 +148,7 @@ class ServerSession:
         whole intervals without an octet and the peer is dead.
         """
         if not wrote and self.state in ("running", "opening", "closing"):
-            self.out.append(HEARTBEAT_FRAME)
+            self.aside.append(HEARTBEAT_FRAME)
         self._misses = 0 if self.heard else self._misses + 1
         self.heard = False
         return self._misses < 4
@@ -420,6 +429,7 @@ class ServerSession:
         ids = (0, 0) if refusal.anonymous else ids
         self.send(0, m.ConnectionClose(refusal.code, _cut(refusal.reply_text), *ids))
         self.state = "closing"
+        self.held = False  # close-ok must be heard
 
     def _say_nothing(self) -> None:
         """RabbitMQ has no words for a peer that has not opened its connection; it must wait."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from warren.broker.connection import BrokerConnection
 
+#: Methods without an answer, or (get) too frequent to wait for the disk.
+_ANSWERED_AT_ONCE = (m.BasicGet, m.BasicNack, m.BasicReject, m.BasicRecoverAsync)
 #: What a channel holds for its client: queue, entry, and the consumer (None for basic.get).
 Delivery = tuple[Any, Entry, Consumer | None]
 
@@ -46,6 +48,7 @@ class Channel:
         self.connection = connection
         self.core = connection.core
         self.vhost = connection.vhost
+        self.access = connection.access
         self.number = number
         self.consumers: dict[str, Consumer] = {}
         self.reply_consumer: ReplyConsumer | None = None
@@ -56,9 +59,13 @@ class Channel:
         self.global_prefetch = 0
         self.last_queue = ""
         self.closed = False
+        #: Messages sent that need no acknowledgement, sent again, got, and refused.
+        self.delivered_unasked = self.redelivered = self.refused = 0
+        self.got = self.got_unasked = self.got_nothing = 0
         self.publisher = Publisher(self)
         self.publish = self.publisher.publish  # the hot path has no time for a detour
         self._settled_in_transaction: list[tuple[str, int, Delivery]] = []
+        self.core.churn["channel_created"] += 1
 
     # -- life ------------------------------------------------------------------------------------
     def method(self, method: m.Method) -> None:
@@ -68,15 +75,48 @@ class Channel:
         if handler is None:
             raise CommandInvalid("unimplemented method")
         handler(self, method)
-        if self.core.journal is not None:
-            self.connection.hold_until(self.core.journal.last_definition)
+        if self.core.journal is not None and type(method) not in _ANSWERED_AT_ONCE:
+            # When the answer comes, all that was acknowledged or declared before is safe.
+            self.connection.hold_until(self.core.journal.barrier)
 
     def settle(self) -> None:
         self.core.settle()
 
+    def counts(self) -> dict[str, int]:
+        """What went over the channel so far, by RabbitMQ's names."""
+        publisher = self.publisher
+        publisher.tally()
+        deliver = self.last_tag - self.delivered_unasked - self.got - self.got_unasked
+        waiting = len(self.unacked) + len(self._settled_in_transaction)
+        return {
+            "publish": publisher.published,
+            "confirm": publisher.confirmed,
+            "return_unroutable": publisher.returned,
+            "drop_unroutable": publisher.dropped,
+            "get": self.got,
+            "get_no_ack": self.got_unasked,
+            "get_empty": self.got_nothing,
+            "deliver": deliver,
+            "deliver_no_ack": self.delivered_unasked,
+            "redeliver": self.redelivered,
+            "ack": deliver + self.got - waiting - self.refused,
+        }
+
+    @property
+    def name(self) -> str:
+        """As RabbitMQ names a channel: its connection, and its number."""
+        return f"{self.connection.name} ({self.number})"
+
+    @property
+    def uncommitted(self) -> tuple[int, int]:
+        """Messages and acknowledgements that wait for tx.commit."""
+        return len(self.publisher.transaction or ()), len(self._settled_in_transaction)
+
     def close(self) -> None:
         """Cancel the consumers and give back, in order, what was not acknowledged."""
         self.closed = True
+        self.core.churn["channel_closed"] += 1
+        self.vhost.past.update(self.counts())
         self.core.channel_closed(self)
         self.drop_reply_consumer()
         for consumer in list(self.consumers.values()):
@@ -87,6 +127,8 @@ class Channel:
         for queue, entry, _ in [*self.unacked.values(), *held]:
             queue.give_back(entry)
         self.unacked.clear()
+        if self.core.journal is not None:
+            self.connection.hold_until(self.core.journal.barrier)
 
     def send(self, method: m.Method) -> None:
         self.connection.session.out.append(encode_frame(METHOD, self.number, method.encode()))
@@ -99,11 +141,18 @@ class Channel:
 
     def queue(self, name: str) -> AnyQueue:
         """A queue by name; no name means the one declared last."""
-        if not name:
-            if not self.last_queue:
-                raise NothingDeclared
-            name = self.last_queue
+        return self.vhost.queue(self._full_name(name), self.connection)
+
+    def readable_queue(self, name: str) -> AnyQueue:
+        """The same, for who wants its messages."""
+        name = self._full_name(name)
+        self.access.read("queue", name)
         return self.vhost.queue(name, self.connection)
+
+    def _full_name(self, name: str) -> str:
+        if not name and not self.last_queue:
+            raise NothingDeclared
+        return name or self.last_queue
 
     # -- consuming -------------------------------------------------------------------------------
     def _qos(self, method: m.BasicQos) -> None:
@@ -125,7 +174,7 @@ class Channel:
         if method.queue == REPLY_TO:
             self._consume_replies(method)
             return
-        queue = self.queue(method.queue)
+        queue = self.readable_queue(method.queue)
         self._check_consume(queue, method)
         tag = tag or server_made_name("amq.ctag")
         consumer = Consumer(
@@ -192,17 +241,20 @@ class Channel:
             self.send(m.BasicCancel(consumer.tag, nowait=True))
 
     def _get(self, method: m.BasicGet) -> None:
-        queue = self.queue(method.queue)
+        queue = self.readable_queue(method.queue)
         if isinstance(queue, StreamQueue):
             raise NotImplementedByBroker(f"basic.get not supported by stream queues {queue.where}")
         if queue.settings.single_active_consumer and queue.kind == "quorum":
             raise SingleActiveOnly(queue.where)
         queue.touch()
-        entry = queue.take()
+        entry = queue.take(self.connection)
         if entry is None:
+            self.got_nothing += 1
+            queue.got_nothing += 1
             self.send(m.BasicGetEmpty())
             return
         message = entry[1]
+        self.redelivered += 1 if entry[3] else 0
         self.last_tag += 1
         address, session = message.address, self.connection.session
         self.send(
@@ -219,8 +271,12 @@ class Channel:
         session.out.append(content)
         self.connection.used(len(content))
         if method.no_ack:
+            self.got_unasked += 1
+            queue.got_unasked += 1
             queue.done_with(entry)
         else:
+            self.got += 1
+            queue.got += 1
             queue.hold(entry)
             self.unacked[self.last_tag] = (queue, entry, None)
 
@@ -295,6 +351,8 @@ class Channel:
         return [(tag, delivery)]
 
     def _settle(self, how: str, deliveries: list[Delivery]) -> None:
+        if how != "ack":
+            self.refused += len(deliveries)
         for queue, entry, consumer in deliveries:
             if how == "ack":
                 queue.settle(entry)

@@ -8,36 +8,60 @@ from warren.amqp import methods as m
 from warren.amqp.session import ServerSession
 from warren.amqp.tables import Table
 from warren.broker.channel import Channel
+from warren.broker.logins import is_loopback
 from warren.broker.users import MECHANISMS
-from warren.errors import NotAllowed
 
 if TYPE_CHECKING:
     from warren.broker.consumer import Consumer
     from warren.broker.core import BrokerCore
-    from warren.broker.users import User
+    from warren.broker.permissions import Access
+    from warren.broker.users import CertificateName, User
     from warren.broker.vhost import AnyQueue, VirtualHost
 
 #: How many octets of deliveries may wait for one connection's socket.
 BUDGET = 512 * 1024
 
 
+class CountingSession(ServerSession):
+    """A session that counts what goes in and out, a read or a write at a time."""
+
+    received_bytes = received = sent_bytes = sent = 0
+
+    def receive(self, data: bytes) -> None:
+        self.received_bytes += len(data)
+        self.received += 1
+        super().receive(data)
+
+    def data_to_send(self) -> bytes:
+        data = super().data_to_send()
+        self.sent_bytes += len(data)
+        self.sent += 1
+        return data
+
+
 class BrokerConnection:
     """One connection; the ``session`` speaks for it."""
 
     mechanisms = MECHANISMS
+    #: Whom the client's verified certificate names; set by the shell.
+    certificate: CertificateName | None = None
 
     def __init__(self, core: BrokerCore, peer: tuple[str, int], local: tuple[str, int]) -> None:
         self.core = core
         self.peer = peer
+        self.local = local
+        self.connected_at_ms = core.clock.wall_ms()
         self.name = f"{peer[0]}:{peer[1]} -> {local[0]}:{local[1]}"
         self.server_properties: Table = core.server_properties
-        self.session = ServerSession(
+        self.session = CountingSession(
             self,
             heartbeat_s=core.heartbeat_s,
             channel_max=core.channel_max,
             max_message_bytes=core.max_message_bytes,
         )
         self.vhost: VirtualHost
+        #: What the user may do in the virtual host.
+        self.access: Access
         self.user: User | None = None
         self.user_name = ""
         self.impersonator = False
@@ -51,6 +75,10 @@ class BrokerConnection:
         #: Called when the session has something to write; set by the shell.
         self.shell: Any = None
         self._closed = False
+        delay_ms = core.admin.login_delay_ms(peer[0])
+        if delay_ms:
+            self.session.held = True
+            core.timers.after(delay_ms, self._let_in)
 
     # -- for the session -------------------------------------------------------------------------
     def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
@@ -60,20 +88,37 @@ class BrokerConnection:
         return None
 
     def open(self, virtual_host: str) -> None:
-        vhost = self.core.vhosts.get(virtual_host)
-        if vhost is None:
-            raise NotAllowed(f"vhost {virtual_host} not found")
-        self.vhost = vhost
+        self.vhost = self.core.admin.open(self, virtual_host)
+        self.access = self.core.admin.access(self.user_name, virtual_host)
 
     def opened(self) -> None:
         self.core.connections[self] = None
+        self.core.churn["connection_created"] += 1
         self.session.wary = bool(self.core.alarm)
         self.core.opened(self)
 
     def update_secret(self, secret: bytes) -> None:
         """Accepted: passwords don't expire here."""
 
+    @property
+    def from_loopback(self) -> bool:
+        return is_loopback(self.peer[0])
+
+    def _let_in(self) -> None:
+        """Logins failed where it comes from, so it had to wait."""
+        self.session.go_on()
+        self.wants_write()
+
+    @property
+    def channels(self) -> list[Channel]:
+        """Its open channels."""
+        session = self.session
+        handlers = [*session.ready.values(), *(a.handler for a in session.assembling.values())]
+        channels = [handler for handler in handlers if isinstance(handler, Channel)]
+        return sorted(channels, key=lambda channel: channel.number)
+
     def channel(self, number: int) -> Channel:
+        self.core.admin.check_channels(self)
         return Channel(self, number)
 
     def published(self) -> None:
@@ -85,7 +130,8 @@ class BrokerConnection:
         if self._closed:
             return
         self._closed = True
-        self.core.connections.pop(self, None)
+        if self.core.connections.pop(self, self) is None:
+            self.core.churn["connection_closed"] += 1
         for queue in list(self.exclusive_queues):
             queue.vhost.delete_queue(queue)
         self.starved.clear()
@@ -125,7 +171,7 @@ class BrokerConnection:
         self.blocked = True
         self.session.held = True
         if self.session.announced("connection.blocked"):
-            self.session.send(0, m.ConnectionBlocked(self.core.alarm))
+            self.session.send_aside(m.ConnectionBlocked(self.core.alarm))
             self.wants_write()
         self.shell.reading_changed()
 
@@ -136,7 +182,7 @@ class BrokerConnection:
             return
         self.blocked = False
         if self.session.announced("connection.blocked"):
-            self.session.send(0, m.ConnectionUnblocked())
+            self.session.send_aside(m.ConnectionUnblocked())
         self.wants_write()
         self.shell.reading_changed()
         self.session.go_on()

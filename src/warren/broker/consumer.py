@@ -123,13 +123,17 @@ class Consumer:
             else:
                 unacked[tag] = (queue, entry, self)
         if queue.log_id and sent:
-            queue.given_out(entry[0])
+            queue.given_out(entry[0], connection)
         channel.last_tag = tag
         connection.budget = budget
         queue.ready_bytes -= sent_bytes
         queue.delivered += sent
         queue.redelivered += redelivered
-        if not no_ack:
+        channel.redelivered += redelivered
+        if no_ack:
+            queue.delivered_unasked += sent
+            channel.delivered_unasked += sent
+        else:
             queue.unacked += sent
             queue.unacked_bytes += sent_bytes
             self.outstanding += sent

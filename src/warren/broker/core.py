@@ -8,22 +8,23 @@ connections have to say, and sets one timer by ``timers.next_deadline_ms``.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Any
 
 from warren.amqp.session import CHANNEL_MAX, HEARTBEAT_S, MAX_MESSAGE_BYTES
 from warren.amqp.tables import Table
+from warren.broker.admin import Admin
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
 from warren.broker.journal import Journal
+from warren.broker.policies import Policies
 from warren.broker.publisher import Publisher
 from warren.broker.queues.dead_letter import send_letter
 from warren.broker.recovery import recover
 from warren.broker.reply import ReplyConsumer
 from warren.broker.timers import Timers
-from warren.broker.users import User, Users
+from warren.broker.users import User
 from warren.broker.vhost import VirtualHost
 from warren.clock import Clock, SystemClock
 from warren.errors import AccessRefused, ConnectionForced
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 #: The RabbitMQ whose behaviour this broker has.
 RABBITMQ_VERSION = "3.10.8"
+#: What is held of small messages takes about four times its octets.
+PAGE_ABOVE = 128 << 20
 CAPABILITIES = (
     "publisher_confirms",
     "exchange_exchange_bindings",
@@ -62,6 +65,8 @@ class BrokerCore:
         channel_max: int = CHANNEL_MAX,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         memory_limit_bytes: int = 0,
+        disk_free_limit_bytes: int = 0,
+        loopback_users: frozenset[str] = frozenset(("guest",)),
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.timers = Timers(self.clock)
@@ -69,7 +74,12 @@ class BrokerCore:
         self.channel_max = channel_max
         self.max_message_bytes = max_message_bytes
         self.memory_limit_bytes = memory_limit_bytes
-        self.users = Users()
+        self.disk_free_limit_bytes = disk_free_limit_bytes
+        #: Above so many octets held, what durable queues take goes to the disk only.
+        self._page_above = min(memory_limit_bytes // 4 or PAGE_ABOVE, PAGE_ABOVE)
+        #: Users, permissions and limits.
+        self.admin = Admin(self, loopback_users)
+        self.policies = Policies(self)
         self.vhosts: dict[str, VirtualHost] = {}
         self.connections: dict[BrokerConnection, None] = {}
         self.reply_consumers: dict[str, ReplyConsumer] = {}
@@ -82,12 +92,15 @@ class BrokerCore:
         #: Asked before confirms are sent; False keeps them back. For fault injection.
         self.confirm_gate: Callable[[Publisher, int], bool] | None = None
         self.published = 0
+        #: How many connections, channels and queues came and went, by RabbitMQ's names.
+        self.churn: Counter[str] = Counter()
+        self.started_ms = self.clock.wall_ms()
         self.held_bytes = 0
         #: Why publishers are blocked; empty when they are not.
         self.alarm = ""
         self._alarms: dict[str, bool] = {"memory": False, "disk": False}
         self._alarm_forced = False
-        #: Queues that could give out more once the next batch is safe.
+        #: Queues with messages on their way to the disk that are to be in memory no longer.
         self.waits_for_commit: dict[Any, None] = {}
         self.last_log = 0
         #: Called when a connection's handshake is done; set by the shell.
@@ -106,40 +119,30 @@ class BrokerCore:
         )
         #: What is written down; None while everything lives in memory.
         self.journal: Journal | None = None
-        self.add_vhost("/")
+        self.admin.start_anew()
 
     def open_store(self, store: Store) -> None:
         """Take up what a store holds, and write down from now on what must survive."""
-        journal = Journal(self, store)
-        recover(self, journal)
+        journal = Journal(self, store, self.disk_free_limit_bytes)
+        try:
+            recover(self, journal)
+        except BaseException:
+            store.close()
+            raise
+        self.policies.restore(journal.definitions())
         self.journal = journal
-        for name in self.vhosts:
-            journal.define("vhost", [name], {})
+        self.admin.write_down()
 
     # -- virtual hosts ---------------------------------------------------------------------------
     def add_vhost(self, name: str) -> VirtualHost:
-        vhost = self.vhosts.get(name)
-        if vhost is None:
-            vhost = self.vhosts[name] = VirtualHost(self, name)
-            if self.journal is not None:
-                self.journal.define("vhost", [name], {})
-        return vhost
-
-    def restore_vhost(self, name: str) -> None:
-        """A virtual host that the store knows already."""
-        self.vhosts.setdefault(name, VirtualHost(self, name))
+        """A virtual host in which ``guest`` may do everything."""
+        if name not in self.vhosts:
+            self.admin.put_vhost(name, acting_user="guest")
+        return self.vhosts[name]
 
     def delete_vhost(self, name: str) -> None:
-        vhost = self.vhosts.pop(name, None)
-        if vhost is None:
-            return
-        for connection in list(self.connections):
-            if connection.vhost is vhost:
-                connection.session.close(ConnectionForced(f"vhost '{name}' is deleted"))
-                connection.wants_write()
-        vhost.end()
-        if self.journal is not None:
-            self.journal.define("vhost", [name], None)
+        if name in self.vhosts:
+            self.admin.delete_vhost(name)
 
     # -- connections -----------------------------------------------------------------------------
     def connect(self, peer: tuple[str, int], local: tuple[str, int]) -> BrokerConnection:
@@ -147,11 +150,12 @@ class BrokerCore:
 
     def log_in(self, connection: BrokerConnection, mechanism: str, response: bytes) -> User:
         try:
-            return self.users.log_in(
-                mechanism, response, from_loopback=_is_loopback(connection.peer[0])
-            )
+            return self.admin.log_in(connection, mechanism, response)
         except AccessRefused as refusal:
-            log.warning("%s: %s login refused: %s", connection.name, mechanism, refusal)
+            # A name is whatever a stranger sent: it must not make up lines of its own.
+            said = "".join(each if each.isprintable() else "?" for each in str(refusal))
+            log.warning("%s: %s login refused: %s", connection.name, mechanism, said)
+            self.admin.failed_login(connection.peer[0])
             raise
 
     def close_connections(self, reason: str) -> int:
@@ -161,6 +165,12 @@ class BrokerCore:
             connection.session.close(ConnectionForced(reason))
             connection.wants_write()
         return len(closing)
+
+    def tally(self) -> None:
+        """Bring the counts of published messages up to date."""
+        for connection in self.connections:
+            for channel in connection.channels:
+                channel.publisher.tally()
 
     def channel_closed(self, channel: Channel) -> None:
         """A channel is gone: nothing is confirmed on it any more."""
@@ -211,7 +221,7 @@ class BrokerCore:
     @property
     def must_page(self) -> bool:
         """True when messages that lie on disk should not be kept in memory as well."""
-        return self.held_bytes > self.memory_limit_bytes // 4 > 0
+        return self.held_bytes > self._page_above
 
     def _watch_memory(self) -> None:
         if not self._alarm_forced:
@@ -221,6 +231,11 @@ class BrokerCore:
         """Raise or clear the memory alarm by hand."""
         self._alarm_forced = on
         self._set_alarm("memory", on)
+
+    @property
+    def alarms(self) -> dict[str, bool]:
+        """``memory`` and ``disk``: raised or not."""
+        return dict(self._alarms)
 
     def disk_alarm(self, on: bool) -> None:
         """The disk is full, fails, or can't follow; or it is well again."""
@@ -252,14 +267,14 @@ class BrokerCore:
         return self.last_log
 
     def batch_committed(self) -> None:
-        """A batch is safe: queues that waited for it may read on."""
-        if self.waits_for_commit:
-            self.pending.update(self.waits_for_commit)
-            self.waits_for_commit.clear()
+        """A batch is safe: what it holds need not be in memory."""
+        waiting, self.waits_for_commit = self.waits_for_commit, {}
+        for queue in waiting:
+            if queue.written(self.journal.committed):  # type: ignore[union-attr]
+                self.waits_for_commit[queue] = None
 
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.split("%")[0]).is_loopback
-    except ValueError:
-        return host == ""
+    def stop(self) -> None:
+        """The last changes before the end: queues say exactly which messages were seen."""
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.stop()

@@ -33,21 +33,25 @@ def exchange_declare(channel: Channel, method: m.ExchangeDeclare) -> None:
             auto_delete=method.auto_delete,
             internal=method.internal,
             arguments=method.arguments,
+            access=channel.access,
         )
     if not method.nowait:
         channel.send(m.ExchangeDeclareOk())
 
 
 def exchange_delete(channel: Channel, method: m.ExchangeDelete) -> None:
-    channel.vhost.delete_exchange(_plain(method.exchange), if_unused=method.if_unused)
+    channel.vhost.delete_exchange(
+        _plain(method.exchange), if_unused=method.if_unused, access=channel.access
+    )
     if not method.nowait:
         channel.send(m.ExchangeDeleteOk())
 
 
 def exchange_bind(channel: Channel, method: m.ExchangeBind | m.ExchangeUnbind) -> None:
     source, destination = _plain(method.source), _plain(method.destination)
+    channel.access.write("exchange", destination)
     refuse_default_exchange(destination)
-    refuse_default_exchange(source)
+    _check_source(channel, source, method.routing_key)
     vhost, binds = channel.vhost, isinstance(method, m.ExchangeBind)
     if binds:
         vhost.exchange(source)
@@ -76,7 +80,9 @@ def queue_declare(channel: Channel, method: m.QueueDeclare) -> None:
             auto_delete=method.auto_delete,
             arguments=method.arguments,
             connection=channel.connection,
+            access=channel.access,
         )
+    channel.core.churn["queue_declared"] += 1
     channel.last_queue = queue.name
     if not method.nowait:
         channel.send(m.QueueDeclareOk(queue.name, queue.message_count, queue.consumer_count))
@@ -98,7 +104,8 @@ def queue_bind(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> None:
     if not method.queue and not key:
         key = channel.last_queue
     source = _plain(method.exchange)
-    refuse_default_exchange(source)
+    channel.access.write("queue", queue_name)
+    _check_source(channel, source, key)
     vhost = channel.vhost
     if isinstance(method, m.QueueBind):
         vhost.exchange(source)
@@ -113,8 +120,17 @@ def queue_bind(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> None:
     channel.send(m.QueueUnbindOk())
 
 
+def _check_source(channel: Channel, source: str, routing_key: str) -> None:
+    """May the channel's user take messages from an exchange, and those with this key?"""
+    refuse_default_exchange(source)
+    channel.access.read("exchange", source)
+    exchange = channel.vhost.exchanges.get(source)
+    if exchange is not None and exchange.type == "topic":
+        channel.access.topic("read", source, routing_key)
+
+
 def queue_purge(channel: Channel, method: m.QueuePurge) -> None:
-    queue = channel.queue(method.queue)
+    queue = channel.readable_queue(method.queue)
     if isinstance(queue, StreamQueue):
         raise NotImplementedByBroker(f"queue.purge not supported by stream queues {queue.where}")
     count = queue.purge()
@@ -127,6 +143,7 @@ def queue_delete(channel: Channel, method: m.QueueDelete) -> None:
     name = _plain(method.queue)
     if not name and not channel.last_queue:
         raise NothingDeclared
+    channel.access.configure("queue", name or channel.last_queue)
     if (name or channel.last_queue) in channel.vhost.queues:
         queue = channel.queue(name)
         _check_delete(queue, method)

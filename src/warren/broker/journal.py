@@ -4,7 +4,8 @@ A batch carries everything that happened since the one before. Whatever must not
 is true (a confirm, tx.commit-ok, declare-ok of something durable) waits behind the batch's number:
 the connection's output is held back until ``committed`` has reached it.
 
-A message that is acknowledged before its batch was handed over is never written at all.
+A message that is acknowledged before its batch was handed over is never written at all. A batch
+whose every change was undone that way is not written either; its number counts as safe.
 """
 
 from __future__ import annotations
@@ -25,30 +26,36 @@ log = logging.getLogger(__name__)
 
 #: Octets that may wait for the disk before publishers are made to wait, too.
 MOST_WAITING = 64 << 20
+#: What a waiting row costs besides its content.
+ROW_OVERHEAD = 400
 #: How long to wait before a batch that could not be written is tried again.
 RETRY_MS = 1000
+#: How often the free space is looked at while nothing is written.
+SPACE_CHECK_MS = 5000
 SHARED = -1
 
 
 class Journal:
     """The broker's side of the store."""
 
-    def __init__(self, core: BrokerCore, store: Store) -> None:
+    def __init__(self, core: BrokerCore, store: Store, free_limit_bytes: int = 0) -> None:
         self._core = core
         self.store = store
+        self._free_limit_bytes = free_limit_bytes
         self._batch = Batch(1)
         self._writing: Batch | None = None
         #: Every batch up to this number is safe.
         self.committed = 0
-        #: Called with every number that became safe; set by the shell.
+        #: Called when more became safe, and when a write failed; set by the shell.
         self.on_committed: Callable[[], None] = lambda: None
         #: How the store's thread gets back to the broker's; set by the shell.
         self.call_back: Callable[[Callable[[], None]], None] = lambda act: act()
         self._last_shared = store.last_shared()
-        self._waiting_for_disk = False
         #: The batch that has the newest definition.
         self.last_definition = 0
+        #: Why nothing can be written; empty when it can.
         self.failed = ""
+        self._behind = self._short = False
 
     @property
     def number(self) -> int:
@@ -61,8 +68,8 @@ class Journal:
         return self._batch.number - 1 if self._batch.empty else self._batch.number
 
     # -- entries ---------------------------------------------------------------------------------
-    def put(self, log_id: int, entry: Entry) -> None:
-        """A queue has taken a message that must survive."""
+    def put(self, log_id: int, entry: Entry, *, transient: bool = False) -> None:
+        """A queue has taken a message that must survive, or (transient) has no room in memory."""
         position, message, expires_at, returns = entry
         batch = self._batch
         address = message.address
@@ -76,41 +83,81 @@ class Journal:
                 batch.shared[shared] = (address.exchange, address.routing_key, message.content)
                 batch.bytes_waiting += len(message.content)
             batch.references[shared] = batch.references.get(shared, 0) + 1
-            row = (None, None, None, wall, returns, shared)
+            row = (message.body_size, wall, returns, transient, shared, None, None, None)
+            batch.bytes_waiting += ROW_OVERHEAD
         else:
-            row = (address.exchange, address.routing_key, message.content, wall, returns, 0)
-            batch.bytes_waiting += len(message.content)
+            content = message.content
+            row = (
+                message.body_size,
+                wall,
+                returns,
+                transient,
+                0,
+                address.exchange,
+                address.routing_key,
+                content,
+            )
+            batch.bytes_waiting += len(content) + ROW_OVERHEAD
         batch.puts[entry_id(log_id, position)] = row
 
     def forget(self, log_id: int, position: int, message: Message) -> None:
         """The entry is done with."""
         key = entry_id(log_id, position)
-        batch = self._batch
-        row = batch.puts.pop(key, None)
+        row = self._batch.puts.pop(key, None)
         if row is None:
-            batch.deletes.append(key)
-        elif row[2] is not None:
-            batch.bytes_waiting -= len(row[2])
-        if message.shared > 0:
-            batch.references[message.shared] = batch.references.get(message.shared, 0) - 1
+            self._batch.deletes.append(key)
+            if message.shared > 0:
+                self._count_down(message.shared)
+        else:
+            self._unput(row, message)
+
+    def _unput(self, row: Row, message: Message | None = None) -> None:
+        """A row that was never handed over: as if it had not been."""
+        batch, shared, content = self._batch, row[4], row[7]
+        batch.bytes_waiting -= ROW_OVERHEAD
+        if content is not None:
+            batch.bytes_waiting -= len(content)
+        if not shared:
+            return
+        self._count_down(shared)
+        if not batch.references[shared] and shared in batch.shared:
+            del batch.references[shared]
+            batch.bytes_waiting -= len(batch.shared.pop(shared)[2])
+            if message is not None:
+                message.shared = SHARED  # another queue may be about to take it
+
+    def _count_down(self, shared: int) -> None:
+        references = self._batch.references
+        references[shared] = references.get(shared, 0) - 1
+
+    def returned(self, log_id: int, position: int, returns: int) -> None:
+        """The entry was given back, so often by now."""
+        key = entry_id(log_id, position)
+        row = self._batch.puts.get(key)
+        if row is None:
+            self._batch.returns[key] = returns
+        else:
+            self._batch.puts[key] = (*row[:2], returns, *row[3:])
 
     def cut(self, log_id: int, start: int, last: int) -> None:
         """Everything from one position to another is gone: the queue was purged, or deleted."""
         first, end = entry_id(log_id, start), entry_id(log_id, last)
         batch = self._batch
         for key in [key for key in batch.puts if first <= key <= end]:
-            shared = batch.puts.pop(key)[5]
-            if shared:
-                batch.references[shared] = batch.references.get(shared, 0) - 1
+            self._unput(batch.puts.pop(key))
         batch.cuts.append((first, end))
 
     def end_log(self, log_id: int) -> None:
         self.cut(log_id, 0, LAST_POSITION)
         self._batch.marks.pop(log_id, None)
 
-    def mark(self, log_id: int, position: int) -> None:
-        """Messages up to there have been given out: they come back flagged redelivered."""
+    def mark(self, log_id: int, position: int, *, alone: bool) -> None:
+        """Messages up to there may have been seen: they come back flagged redelivered.
+
+        Not ``alone`` is a mark of messages in this very batch: it goes where they go.
+        """
         self._batch.marks[log_id] = position
+        self._batch.marks_matter |= alone
 
     def read(self, log_id: int, after: int, limit: int) -> list[tuple[int, Row]]:
         return self.store.read(log_id, after, limit)
@@ -135,48 +182,41 @@ class Journal:
     # -- batches ---------------------------------------------------------------------------------
     def flush(self) -> None:
         """Hand the batch over, unless the one before is still being written."""
-        if self._writing is not None or self._batch.empty:
-            self._watch_disk()
-            return
-        batch, self._batch = self._batch, Batch(self._batch.number + 1)
-        self._writing = batch
-        self._write(batch)
+        if self._writing is None:
+            if self._batch.empty:
+                self._pass_over()
+            else:
+                batch, self._batch = self._batch, Batch(self._batch.number + 1)
+                self._writing = batch
+                self._write(batch)
+        self._judge_disk()
+
+    def _pass_over(self) -> None:
+        """The batch has nothing (left) to write: whoever waits for it has waited enough."""
+        self.committed = self._batch.number
+        self._batch.number += 1
 
     def _write(self, batch: Batch) -> None:
         self.store.commit(batch, lambda error: self.call_back(lambda: self._written(batch, error)))
 
     def _written(self, batch: Batch, error: Exception | None) -> None:
         if error is not None:
-            self._say_failed(str(error))
+            if not self.failed:
+                log.error("nothing can be written (%s): publishers are blocked until it can", error)
+            self.failed = str(error) or type(error).__name__
             self._core.timers.after(RETRY_MS, lambda: self._write(batch))
-            return
-        if self.failed:
-            log.warning("the disk takes writes again")
-            self.failed = ""
-        self.committed = batch.number
-        self._writing = None
-        self._watch_disk()
-        self._core.batch_committed()
+        else:
+            if self.failed:
+                log.warning("the disk takes writes again")
+                self.failed = ""
+            self.committed = batch.number
+            self._writing = None
+            if self._batch.empty:
+                self._pass_over()
+            self._core.batch_committed()
+        self._measure_space()
+        self._judge_disk()
         self.on_committed()
-
-    def _say_failed(self, reason: str) -> None:
-        if not self.failed:
-            log.error("nothing can be written (%s): publishers are blocked until it can", reason)
-        self.failed = reason
-        self._core.disk_alarm(True)
-
-    def _watch_disk(self) -> None:
-        """Publishers wait when the disk can't follow, or fails."""
-        if self.failed:
-            return
-        waiting = self._batch.bytes_waiting
-        if waiting > MOST_WAITING and not self._waiting_for_disk:
-            self._waiting_for_disk = True
-            self._core.disk_alarm(True)
-        elif self._waiting_for_disk and waiting <= MOST_WAITING // 2:
-            self._waiting_for_disk = False
-        if not self._waiting_for_disk:
-            self._core.disk_alarm(False)
 
     @property
     def idle(self) -> bool:
@@ -185,6 +225,31 @@ class Journal:
 
     def close(self) -> None:
         self.store.close()
+
+    # -- the disk --------------------------------------------------------------------------------
+    def watch_space(self) -> None:
+        """Look at the free space now, and from now on now and then."""
+        self._measure_space()
+        self._judge_disk()
+        self._core.timers.after(SPACE_CHECK_MS, self.watch_space)
+
+    def _measure_space(self) -> None:
+        try:
+            free = self.store.free_bytes()
+        except OSError as error:
+            log.warning("the free space can't be told: %s", error)
+            return
+        short = free < self._free_limit_bytes
+        if short and not self._short:
+            limit = self._free_limit_bytes
+            log.warning("%d octets of disk are free, the limit is %d", free, limit)
+        self._short = short
+
+    def _judge_disk(self) -> None:
+        """Publishers wait when the disk fails, is nearly full, or can't follow."""
+        most = MOST_WAITING // 2 if self._behind else MOST_WAITING
+        self._behind = self._batch.bytes_waiting > most
+        self._core.disk_alarm(self._behind or self._short or bool(self.failed))
 
     # -- time ------------------------------------------------------------------------------------
     def _to_wall_ms(self, deadline_ms: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
@@ -32,7 +33,7 @@ _SHORT = 512
 class Route:
     """Where publishes with the same arguments go."""
 
-    __slots__ = ("address", "exchange", "mandatory", "targets")
+    __slots__ = ("address", "exchange", "keeps_all", "mandatory", "published", "targets")
 
     def __init__(
         self, address: Address, exchange: Any, mandatory: bool, targets: list[Any] | None
@@ -42,6 +43,9 @@ class Route:
         self.mandatory = mandatory
         #: The queues, or None where each message must be looked at.
         self.targets = targets
+        self.keeps_all = keep_all(targets or ())
+        #: Messages that went this way since the last ``Publisher.tally``.
+        self.published = 0
 
 
 class Publisher:
@@ -60,7 +64,11 @@ class Publisher:
         "_traits",
         "_version",
         "_vhost",
+        "confirmed",
         "confirming",
+        "dropped",
+        "published",
+        "returned",
         "sequence",
         "transaction",
     )
@@ -75,6 +83,8 @@ class Publisher:
         self._version = self._vhost.version
         self._traits: dict[bytes, Traits] = {}
         self.confirming = False
+        #: How many messages were published, confirmed, returned and dropped, as of ``tally``.
+        self.published = self.confirmed = self.returned = self.dropped = 0
         self.sequence = 0
         self._settled = 0  # confirms were sent up to this one
         self._nacks: list[int] = []
@@ -89,7 +99,7 @@ class Publisher:
         """One message; hot."""
         if self._version != self._vhost.version:
             self._version = self._vhost.version
-            self._routes.clear()
+            self._forget_routes()
         route = self._routes.get(arguments)
         if route is None:
             route = self._find_route(arguments)
@@ -108,11 +118,11 @@ class Publisher:
         if targets is None or not targets or traits.rewrite or self.transaction is not None:
             self._publish_slow(route, message)
             return
+        route.published += 1
         core = self._core
-        core.published += 1
         core.held_bytes += len(content)
         message.holders = 1  # ours, until every queue has been asked
-        if traits.persistent and core.journal is not None:
+        if (traits.persistent or route.keeps_all) and core.journal is not None:
             self._batch = core.journal.number
             if len(targets) > 1:
                 message.shared = -1
@@ -150,11 +160,14 @@ class Publisher:
         if method.immediate:
             raise NotImplementedByBroker("immediate=true")
         vhost = self._vhost
+        self._channel.access.write("exchange", method.exchange)
         exchange = vhost.exchange(method.exchange)
         if exchange.internal:
             raise AccessRefused(
                 f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'"
             )
+        if exchange.type == "topic":
+            self._channel.access.topic("write", exchange.name, method.routing_key)
         try:
             targets: list[Any] | None = vhost.route(exchange, (method.routing_key,), None)
         except NeedsMessage:
@@ -165,9 +178,26 @@ class Publisher:
         address = Address(method.exchange, method.routing_key)
         route = Route(address, exchange, method.mandatory, targets)
         if len(self._routes) >= _REMEMBER:
-            self._routes.clear()
+            self._forget_routes()
         self._routes[arguments] = route
         return route
+
+    def _forget_routes(self) -> None:
+        self.tally()
+        self._routes.clear()
+
+    def tally(self) -> None:
+        """Add up what went each way since the last time: the hot path counts on the route only."""
+        for route in self._routes.values():
+            if route.published:
+                count, route.published = route.published, 0
+                self._count(route.exchange, count, count * len(route.targets or ()))
+
+    def _count(self, exchange: Any, came: int, went: int) -> None:
+        self.published += came
+        self._core.published += came
+        exchange.published_in += came
+        exchange.published_out += went
 
     def _publish_slow(self, route: Route, message: Message) -> None:
         traits = message.traits
@@ -187,11 +217,15 @@ class Publisher:
             self._deliver(route, message, targets)
 
     def _deliver(self, route: Route, message: Message, targets: list[Any]) -> bool:
-        self._core.published += 1
-        if message.traits.persistent and self._core.journal is not None:
+        self._count(route.exchange, 1, len(targets))
+        if self._core.journal is not None and (message.traits.persistent or keep_all(targets)):
             self._batch = self._core.journal.number
-        if not targets and route.mandatory:
-            self._return(message)
+        if not targets:
+            if route.mandatory:
+                self.returned += 1
+                self._return(message)
+            else:
+                self.dropped += 1
         if self._vhost.deliver(message, targets):
             return True
         if self.confirming:
@@ -216,6 +250,16 @@ class Publisher:
         session.out.append(message.content_for(self._number, session.frame_max))
         self._connection.wants_write()
 
+    @property
+    def settled(self) -> int:
+        """Up to which message confirms were sent."""
+        return self._settled
+
+    @property
+    def refused(self) -> bool:
+        """True if a queue refused what was published since the last confirm."""
+        return bool(self._nacks)
+
     # -- confirms --------------------------------------------------------------------------------
     def _refused_by_queue(self) -> None:
         if not self._nacks or self._nacks[-1] != self.sequence:
@@ -237,12 +281,14 @@ class Publisher:
         if self._batch and self._core.journal is not None:
             self._connection.hold_until(min(self._batch, self._core.journal.barrier))
         self._connection.wants_write()
+        self.confirmed += last - first + 1
         if not self._nacks and not self._gap:
             self._send_confirm(last, multiple=last > first, ack=True)
             return
         nacks = [tag for tag in self._nacks if tag <= last]
         self._nacks = self._nacks[len(nacks) :]
         refused = set(nacks)
+        self.confirmed -= len(refused)
         acks = [tag for tag in range(first, last + 1) if tag not in refused]
         if self._gap:
             for tag in range(first, last + 1):
@@ -286,6 +332,11 @@ class Publisher:
 
     def rollback(self) -> None:
         self.transaction = []
+
+
+def keep_all(targets: Iterable[Any]) -> bool:
+    """True if one of the queues writes down what is published as transient, too."""
+    return any(getattr(queue, "kind", "") in ("quorum", "stream") for queue in targets)
 
 
 def _without_bcc(message: Message) -> Message:

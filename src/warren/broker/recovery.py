@@ -10,6 +10,7 @@ from warren.broker.queues.arguments import queue_type
 from warren.broker.queues.queue import Queue
 from warren.broker.queues.stream import StreamQueue
 from warren.broker.records import unpack_arguments
+from warren.errors import StoreDamaged
 from warren.store.base import LogSummary
 
 if TYPE_CHECKING:
@@ -19,12 +20,24 @@ _NOTHING = LogSummary(0, 0, 0, 0)
 
 
 def recover(core: BrokerCore, journal: Journal) -> None:
+    """Take up everything, or say what can't be.
+
+    Raises:
+        StoreDamaged: a definition in the store makes no sense.
+    """
+    try:
+        _recover(core, journal)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        reason = f"a definition can't be read: {type(error).__name__} {error}"
+        raise StoreDamaged(journal.store.name, reason) from error
+
+
+def _recover(core: BrokerCore, journal: Journal) -> None:
     """Virtual hosts first, then exchanges and queues, then what binds them."""
     records: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {}
     for kind, key, value in journal.definitions():
         records.setdefault(kind, []).append((key, value))
-    for key, _ in records.get("vhost", ()):
-        core.restore_vhost(key[0])
+    _administered(core, records)
     for key, value in records.get("exchange", ()):
         _exchange(core, key, value)
     logs = journal.store.logs()
@@ -32,6 +45,18 @@ def recover(core: BrokerCore, journal: Journal) -> None:
         _queue(core, journal, key, value, logs)
     for key, _ in records.get("binding", ()):
         _binding(core, key)
+
+
+def _administered(
+    core: BrokerCore, records: dict[str, list[tuple[list[Any], dict[str, Any]]]]
+) -> None:
+    """Users and virtual hosts as they were left; in a new store there are none yet."""
+    if "vhost" not in records and "user" not in records:
+        return
+    core.admin.forget_all()
+    for kind in ("user", "vhost", "permission", "topic_permission"):
+        for key, value in records.get(kind, ()):
+            core.admin.restore(kind, key, value)
 
 
 def _exchange(core: BrokerCore, key: list[Any], value: dict[str, Any]) -> None:

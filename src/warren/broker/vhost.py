@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from warren.errors import (
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
     from warren.broker.core import BrokerCore
+    from warren.broker.permissions import Access
     from warren.broker.reply import ReplyConsumer
 
 AnyQueue = Queue | StreamQueue
@@ -59,10 +61,17 @@ class VirtualHost:
     def __init__(self, core: BrokerCore, name: str) -> None:
         self.core = core
         self.name = name
+        self.description = ""
+        self.tags: tuple[str, ...] = ()
+        #: ``max-connections`` and ``max-queues``, where they are set.
+        self.limits: dict[str, int] = {}
         self.default_exchange = DirectExchange("", durable=True)
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}
         self.queues: dict[str, AnyQueue] = {}
-        #: Grows with every change of exchanges, queues and bindings: routes found before are void.
+        #: What went over the channels that are closed by now, by RabbitMQ's names.
+        self.past: Counter[str] = Counter()
+        #: Grows with every change of exchanges, queues, bindings and permissions: routes found
+        #: before are void.
         self.version = 0
         self._sources: dict[Any, set[Exchange]] = {}  # which exchanges lead to a destination
         for exchange, kind in PREDECLARED:
@@ -98,6 +107,7 @@ class VirtualHost:
         auto_delete: bool = False,
         internal: bool = False,
         arguments: Table | None = None,
+        access: Access | None = None,
     ) -> Exchange:
         arguments = arguments if arguments is not None else Table()
         cls = EXCHANGE_TYPES.get(kind)
@@ -106,6 +116,8 @@ class VirtualHost:
         if cls is None:
             raise CommandInvalid(f"unknown exchange type '{kind}'")
         refuse_default_exchange(name)
+        if access is not None:
+            access.configure("exchange", name)
         where = f"exchange '{name}' in vhost '{self.name}'"
         exchange = self.exchanges.get(name)
         if exchange is not None:
@@ -118,6 +130,9 @@ class VirtualHost:
             check_same_arguments(where, ("alternate-exchange",), old, arguments)
             return exchange
         refuse_reserved("exchange", name)
+        if access is not None and arguments.kinds.get("alternate-exchange") == "longstr":
+            access.read("exchange", name)
+            access.write("exchange", arguments["alternate-exchange"])
         problem = cls.validate_arguments(arguments, where)
         if problem == INTERNAL_ERROR:
             raise InternalError("INTERNAL_ERROR")
@@ -131,17 +146,22 @@ class VirtualHost:
             arguments=arguments,
         )
         self.exchanges[name] = exchange
+        exchange.alternate = self.core.policies.alternate_for(self.name, exchange)
         self.version += 1
         if durable and self.core.journal is not None:
             self.core.journal.define("exchange", [self.name, name], exchange_record(exchange))
         return exchange
 
-    def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
+    def delete_exchange(
+        self, name: str, *, if_unused: bool = False, access: Access | None = None
+    ) -> None:
         refuse_default_exchange(name)
         if name.startswith("amq."):
             raise AccessRefused(
                 f"deletion of system exchange '{name}' in vhost '{self.name}' not allowed"
             )
+        if access is not None:
+            access.configure("exchange", name)
         exchange = self.exchanges.get(name)
         if exchange is None:
             return
@@ -176,6 +196,7 @@ class VirtualHost:
         auto_delete: bool = False,
         arguments: Table | None = None,
         connection: BrokerConnection | None = None,
+        access: Access | None = None,
     ) -> AnyQueue:
         """Find or make a queue; an empty name gets a server-made one."""
         arguments = arguments if arguments is not None else Table()
@@ -190,6 +211,8 @@ class VirtualHost:
             name = server_made_name("amq.gen")
         elif name.startswith("amq."):
             refuse_reserved("queue", name)
+        if access is not None:
+            access.configure("queue", name)
         queue = self.queues.get(name)
         if queue is not None:
             if queue.owner is not owner:
@@ -199,12 +222,16 @@ class VirtualHost:
             check_same_arguments(queue.where, KNOWN[queue.kind], queue.arguments, arguments)
             queue.touch()
             return queue
+        self._check_queue_limit(name)
         where = f"queue '{name}' in vhost '{self.name}'"
         if arguments.kinds.get("x-dead-letter-exchange", "longstr") != "longstr":
             kind = arguments.kinds["x-dead-letter-exchange"]
             raise PreconditionFailed(
                 f"invalid type '{kind}' for arg 'x-dead-letter-exchange' in {where}"
             )
+        if access is not None and "x-dead-letter-exchange" in arguments:
+            access.read("queue", name)
+            access.write("exchange", arguments["x-dead-letter-exchange"])
         check_declare(where, arguments)
         cls: type[Queue] | type[StreamQueue] = Queue
         if queue_type(arguments) in ("quorum", "stream"):
@@ -230,6 +257,14 @@ class VirtualHost:
             )
         return queue
 
+    def _check_queue_limit(self, name: str) -> None:
+        most = self.limits.get("max-queues", -1)
+        if 0 <= most <= len(self.queues):
+            raise PreconditionFailed(
+                f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({most}) is "
+                "reached"
+            )
+
     def delete_queue(self, queue: AnyQueue) -> int:
         """Delete a queue; returns how many messages were ready."""
         if queue.deleted:
@@ -245,6 +280,7 @@ class VirtualHost:
             journal = self.core.journal
             journal.end_log(queue.log_id)  # type: ignore[union-attr]
             journal.define("queue", [self.name, queue.name], None)  # type: ignore[union-attr]
+            queue.log_id = 0  # what clients still hold is in the store no longer
         return count
 
     # -- bindings --------------------------------------------------------------------------------
@@ -377,6 +413,9 @@ class VirtualHost:
         """The vhost is deleted, with all that is in it."""
         for queue in list(self.queues.values()):
             self.delete_queue(queue)
+        for exchange in list(self.exchanges.values()):
+            self._end_exchange(exchange)
+        self.core.policies.vhost_gone(self.name)
 
 
 class NeedsMessage(Exception):

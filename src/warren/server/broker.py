@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
 from warren._version import __version__
+from warren.broker.admin import Admin
 from warren.broker.core import BrokerCore
 from warren.clock import Clock
 from warren.config import BrokerConfig
+from warren.errors import ListenError
+from warren.management.api import Api
 from warren.server.faults import Faults
+from warren.server.http import HttpServer
 from warren.server.server import Server
+from warren.server.tls import server_context
 from warren.store.sqlite import SqliteStore
 
 T = TypeVar("T")
@@ -55,11 +61,16 @@ class Broker:
             channel_max=self.config.channel_max,
             max_message_bytes=self.config.max_message_bytes,
             memory_limit_bytes=self.config.memory_limit_bytes,
+            disk_free_limit_bytes=self.config.disk_free_limit_bytes,
+            loopback_users=self.config.loopback_user_names,
         )
         self._server = Server(self.core)
         #: Faults to try a program with: cut connections, lost confirms, alarms.
         self.faults = Faults(self.core, self._run)
         self.port = self.config.port
+        self.tls_port = self.config.tls_port
+        self.management_port = self.config.management_port
+        self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
 
@@ -67,15 +78,41 @@ class Broker:
     async def __aenter__(self) -> Broker:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        context = server_context(self.config)
         if self.config.data_dir:
             self.core.open_store(SqliteStore(self.config.data_dir))
         try:
             self.port = await self._server.start(self.config.host, self.config.port)
+            if context is not None and self.config.tls_port >= 0:
+                await self._start_tls(context)
+            if self.config.management_port >= 0:
+                await self._start_management()
         except BaseException:
             if self.core.journal is not None:
                 self.core.journal.close()
             raise
         return self
+
+    async def _start_management(self) -> None:
+        host = self.config.management_host or self.host
+        listeners = {"amqp": (self.host, self.port)}
+        if self.tls_port >= 0:
+            listeners["amqp/ssl"] = (self.host, self.tls_port)
+        api = Api(self.core, listeners)
+        self._http = HttpServer(self.core, api.handle, self._server.after_event)
+        try:
+            self.management_port = await self._http.start(host, self.config.management_port)
+        except ListenError:
+            await self._server.stop()
+            raise
+        listeners["http"] = (host, self.management_port)
+
+    async def _start_tls(self, context: ssl.SSLContext) -> None:
+        try:
+            self.tls_port = await self._server.start_tls(self.host, self.config, context)
+        except ListenError:
+            await self._server.stop()
+            raise
 
     async def __aexit__(
         self,
@@ -84,6 +121,8 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         try:
+            if self._http is not None:
+                await self._http.stop()
             await self._server.stop()
         finally:
             self._loop = None
@@ -141,18 +180,58 @@ class Broker:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"amqp://guest:guest@{host}:{self.port}/"
 
+    @property
+    def management_url(self) -> str:
+        """Where the management HTTP API is; empty if the broker does not listen for it."""
+        name = self.config.management_host or self.host
+        host = f"[{name}]" if ":" in name else name
+        return f"http://{host}:{self.management_port}" if self._http is not None else ""
+
+    @property
+    def tls_url(self) -> str:
+        """Where clients connect to over TLS; empty if the broker does not listen for it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"amqps://guest:guest@{host}:{self.tls_port}/" if self.tls_port >= 0 else ""
+
     def snapshot(self) -> dict[str, Any]:
         """Counts and queues as they are now; names follow RabbitMQ's management API."""
         return self._run(lambda: _snapshot(self.core))
 
     # -- steering --------------------------------------------------------------------------------
     def add_vhost(self, name: str) -> None:
-        """Make a virtual host; one that is there already stays as it is."""
+        """Make a virtual host for ``guest`` to use; one that is there already stays as it is."""
         self._run(lambda: self.core.add_vhost(name))
 
     def delete_vhost(self, name: str) -> None:
         """Delete a virtual host with all that is in it, and close its connections."""
         self._run(lambda: self.core.delete_vhost(name))
+
+    def add_user(self, name: str, password: str, tags: Iterable[str] = ()) -> None:
+        """Make a user, or give one a new password and new tags."""
+        self._run(lambda: self.core.admin.put_user(name, password=password, tags=tags))
+
+    def delete_user(self, name: str) -> None:
+        """Delete a user with its permissions, and close its connections."""
+        self._run(lambda: self.core.admin.delete_user(name))
+
+    def set_permissions(
+        self,
+        user: str,
+        vhost: str = "/",
+        configure: str = ".*",
+        write: str = ".*",
+        read: str = ".*",
+    ) -> None:
+        """Let a user use a virtual host: patterns of the names it may configure, write and read."""
+        self._run(lambda: self.core.admin.set_permissions(user, vhost, configure, write, read))
+
+    def clear_permissions(self, user: str, vhost: str = "/") -> None:
+        """Take a user's permissions in a virtual host away."""
+        self._run(lambda: self.core.admin.clear_permissions(user, vhost))
+
+    def administer(self, act: Callable[[Admin], T]) -> T:
+        """Do anything an administrator can: ``broker.administer(lambda admin: admin.users())``."""
+        return self._run(lambda: act(self.core.admin))
 
     def close_connections(self, reason: str = "closed by the operator") -> int:
         """Close every connection with 320 CONNECTION_FORCED; returns how many."""
@@ -197,6 +276,7 @@ def run(main: Callable[[], Any]) -> None:
 
 
 def _snapshot(core: BrokerCore) -> dict[str, Any]:
+    core.tally()
     queues = [queue.snapshot() for vhost in core.vhosts.values() for queue in vhost.queues.values()]
     return {
         "published": core.published,

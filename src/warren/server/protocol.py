@@ -86,12 +86,15 @@ class AmqpProtocol(asyncio.Protocol):
         self._paused_writing = False
         self.connection.refill()
         self._watch_reading()
+        self._server.later(self._go_on)
         self._server.after_event()
 
     # -- from the broker -------------------------------------------------------------------------
     def write(self) -> None:
         """Hand everything the session has to say to the socket."""
         session = self.connection.session
+        if session.aside and not self._transport.is_closing():
+            self._write_aside()
         if session.out and not self._transport.is_closing():
             self._send(session.data_to_send())
         if self._kept_back:
@@ -107,12 +110,26 @@ class AmqpProtocol(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         """To the socket, or behind what waits for the disk."""
-        journal, barrier = self._server.core.journal, self.connection.barrier
-        if journal is not None and (self._kept_back or barrier > journal.committed):
-            self._kept_back.append((barrier, data))
+        if self._waits_for_disk():
+            self._kept_back.append((self.connection.barrier, data))
             self._server.waiting.add(self)
             return
         self._transport.write(data)
+        self._wrote = True
+
+    def _waits_for_disk(self) -> bool:
+        journal = self._server.core.journal
+        return journal is not None and (
+            bool(self._kept_back) or self.connection.barrier > journal.committed
+        )
+
+    def _write_aside(self) -> None:
+        """Heartbeats and connection.blocked must not wait for a disk that hangs."""
+        session = self.connection.session
+        if session.out and not self._waits_for_disk():
+            return
+        self._transport.write(b"".join(session.aside))
+        session.aside.clear()
         self._wrote = True
 
     def write_safe(self, committed: int) -> None:

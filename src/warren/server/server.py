@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import errno
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 from warren.broker.core import BrokerCore
+from warren.config import BrokerConfig
 from warren.errors import ConnectionForced, ListenError
 from warren.server.protocol import AmqpProtocol
+from warren.server.tls import HANDSHAKE_TIMEOUT_S, TlsProtocol
 
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ class Server:
         self.protocols: set[AmqpProtocol] = set()
         #: Connections that have something to say once the next batch is safe.
         self.waiting: set[AmqpProtocol] = set()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._loop: asyncio.AbstractEventLoop
         self._thread = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -42,12 +45,7 @@ class Server:
         """Listen; returns the port."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        try:
-            self._listener = await self._loop.create_server(
-                lambda: AmqpProtocol(self), host, port, backlog=_BACKLOG
-            )
-        except OSError as error:
-            raise ListenError(host, port, _explain(error)) from None
+        port = await self._listen(lambda: AmqpProtocol(self), host, port)
         self._unwatch = self.core.clock.watch(
             lambda: self._in_loop(self.core.timers.next_deadline_ms),
             lambda: self._in_loop(self._tick),
@@ -57,14 +55,45 @@ class Server:
         if journal is not None:
             journal.call_back = self._call_back
             journal.on_committed = self._committed
-            journal.flush()
-        return int(self._listener.sockets[0].getsockname()[1])
+            journal.watch_space()
+            self.after_event()  # what expired while nobody was there
+        return port
+
+    async def start_tls(self, host: str, config: BrokerConfig, context: ssl.SSLContext) -> int:
+        """Listen for TLS as well; returns the port."""
+        verified = context.verify_mode != ssl.CERT_NONE
+
+        def make() -> TlsProtocol:
+            return TlsProtocol(self, verified=verified, login_from=config.tls_login_from)
+
+        return await self._listen(make, host, config.tls_port, context)
+
+    async def _listen(
+        self,
+        make: Callable[[], AmqpProtocol],
+        host: str,
+        port: int,
+        context: ssl.SSLContext | None = None,
+    ) -> int:
+        try:
+            listener = await self._loop.create_server(
+                make,
+                host,
+                port,
+                backlog=_BACKLOG,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if context is not None else None,
+            )
+        except OSError as error:
+            raise ListenError(host, port, _explain(error)) from None
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Close the listener, tell the clients, and end."""
         self._unwatch()
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for protocol in list(self.protocols):
             protocol.connection.session.close(
                 ConnectionForced("broker forced connection closure with reason 'shutdown'")
@@ -79,8 +108,9 @@ class Server:
         await self._all_safe()
         if self._timer is not None:
             self._timer.cancel()
-        if self._listener is not None:
-            await self._listener.wait_closed()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        self._listeners.clear()
 
     async def _all_gone(self) -> None:
         if self.protocols:
@@ -124,6 +154,8 @@ class Server:
     async def _all_safe(self) -> None:
         """Wait until everything that happened is on disk."""
         journal = self.core.journal
+        if journal is not None:
+            self.core.stop()
         while journal is not None and not journal.idle and not journal.failed:
             journal.flush()
             await asyncio.sleep(0.001)

@@ -10,9 +10,10 @@ from typing import Protocol
 POSITION_BITS = 40
 LAST_POSITION = (1 << POSITION_BITS) - 1
 
-#: exchange, routing key, content frames, expiry (ms since 1970, 0 for none), times given back,
-#: id of the shared message (0: the content is the entry's own).
-Row = tuple[str | None, str | None, bytes | None, int, int, int]
+#: octets of the body, expiry (ms since 1970, 0 for none), times given back, 1 if the entry is
+#: gone when the store is opened anew, id of the shared message (0: the content is the entry's own);
+#: exchange, routing key and content frames (None where they are shared).
+Row = tuple[int, int, int, int, int, str | None, str | None, bytes | None]
 
 
 def entry_id(log: int, position: int) -> int:
@@ -32,21 +33,27 @@ class Batch:
     shared: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
     #: By how much the number of entries that share a message changes.
     references: dict[int, int] = field(default_factory=dict)
-    #: Highest position given out, a log.
+    #: How often entries that are written already have been given back by now.
+    returns: dict[int, int] = field(default_factory=dict)
+    #: Up to which position entries may have been seen by somebody, a log.
     marks: dict[int, int] = field(default_factory=dict)
+    #: True if the marks can't wait until there is something else to write.
+    marks_matter: bool = False
     #: (kind, key) to value; None deletes.
     definitions: dict[tuple[str, str], str | None] = field(default_factory=dict)
     bytes_waiting: int = 0
 
     @property
     def empty(self) -> bool:
-        """Nothing that is worth a sync: marks alone can wait for company."""
+        """True if there is nothing to write."""
         return not (
             self.puts
             or self.deletes
             or self.cuts
             or self.shared
             or self.references
+            or self.returns
+            or self.marks_matter
             or self.definitions
         )
 
@@ -59,10 +66,17 @@ class LogSummary:
     first: int
     last: int
     mark: int
+    #: Octets of all bodies.
+    size: int = 0
+    #: True if some entry has an end to its life.
+    expires: bool = False
 
 
 class Store(Protocol):
     """Contract of a store. Only ``commit`` comes back later, on a thread of the store's own."""
+
+    #: Where it is, for people.
+    name: str
 
     def definitions(self) -> list[tuple[str, str, str]]:
         """All definitions: kind, key, value."""
@@ -81,7 +95,14 @@ class Store(Protocol):
         ...
 
     def commit(self, batch: Batch, done: Callable[[Exception | None], None]) -> None:
-        """Make a batch durable, then call back: None when it is safe, else what went wrong."""
+        """Make a batch durable, then call back: None when it is safe, else what went wrong.
+
+        A batch is written whole or not at all; one that failed may be handed over again.
+        """
+        ...
+
+    def free_bytes(self) -> int:
+        """Room that is left where the store lies."""
         ...
 
     def close(self) -> None: ...

@@ -11,6 +11,9 @@ What holds, whatever is killed when:
 - A batch that can't be written (disk full, device error) is rolled back whole and told to the
   broker, which keeps it and tries again. Nothing of it was confirmed.
 - One process a folder: the lock file is held with flock for as long as the store is open.
+- The file appears whole, under its name, or not at all; whose it is and of which format is read
+  from its first octets, and its pages are checked without write access. A file that is refused is
+  as it was, to the octet.
 
 Rows are inserted many a statement: each statement gives up the interpreter's lock once, and a
 thread that gives it up for every row would crawl beside a busy event loop.
@@ -19,31 +22,45 @@ thread that gives it up for every row would crawl beside a busy event loop.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from contextlib import closing, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
-from warren.errors import StoreDamaged, StoreInUse, StoreTooNew
+from warren.errors import StoreDamaged, StoreInUse, StoreTooNew, StoreUnusable
 from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, LogSummary, Row, entry_id
+
+log = logging.getLogger(__name__)
 
 FORMAT = 1
 #: Marks the file as ours ("WRRN").
 APPLICATION_ID = 0x5752524E
 _CHUNKS = (1000, 100, 10, 1)
 
-_SCHEMA = """
+# What recovery sums up stands before the content: a long one lies on pages of its own.
+_SCHEMA = f"""
+PRAGMA page_size=8192;
+PRAGMA application_id={APPLICATION_ID};
+PRAGMA user_version={FORMAT};
+BEGIN;
 CREATE TABLE definitions (kind TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, key))
   WITHOUT ROWID;
-CREATE TABLE entries (id INTEGER PRIMARY KEY, exchange TEXT, routing_key TEXT, content BLOB,
-  expires_at INTEGER NOT NULL, returns INTEGER NOT NULL, shared INTEGER NOT NULL);
-CREATE TABLE shared (id INTEGER PRIMARY KEY, exchange TEXT, routing_key TEXT, content BLOB,
-  entries INTEGER NOT NULL);
+CREATE TABLE entries (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+  returns INTEGER NOT NULL, transient INTEGER NOT NULL, shared INTEGER NOT NULL,
+  exchange TEXT, routing_key TEXT, content BLOB);
+CREATE INDEX transient_entries ON entries (id) WHERE transient;
+CREATE TABLE shared (id INTEGER PRIMARY KEY, entries INTEGER NOT NULL,
+  exchange TEXT, routing_key TEXT, content BLOB);
+CREATE INDEX unshared ON shared (id) WHERE entries <= 0;
 CREATE TABLE marks (log INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
+COMMIT;
 """
 
 
@@ -52,14 +69,24 @@ class SqliteStore:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.file = self.folder / "warren.db"
-        self._lock = _lock_folder(self.folder)
+        self.name = str(self.file)
         try:
-            self._write = self._open()
-            self._read = self._open()
-        except BaseException:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock_folder(self.folder)
+        except OSError as error:
+            raise StoreUnusable(str(folder), error.strerror or str(error)) from None
+        try:
+            self._prepare()
+            self._write = self._connect()
+            self._read = self._connect()
+            self._drop_transient()
+        except BaseException as error:
             self._lock.close()
+            if isinstance(error, sqlite3.OperationalError | OSError):
+                raise StoreUnusable(str(folder), str(error)) from None
+            if isinstance(error, sqlite3.DatabaseError):
+                raise StoreDamaged(self.name, str(error)) from None
             raise
         self._jobs: queue.SimpleQueue[tuple[Batch, Callable[[Exception | None], None]] | None] = (
             queue.SimpleQueue()
@@ -68,42 +95,47 @@ class SqliteStore:
         self._thread.start()
 
     # -- opening ---------------------------------------------------------------------------------
-    def _open(self) -> sqlite3.Connection:
-        fresh = not self.file.exists() or self.file.stat().st_size == 0
-        connection = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
+    def _prepare(self) -> None:
+        """Make the file if there is none; refuse one that is not as we leave it."""
+        if not self.file.exists():
+            if Path(f"{self.file}-wal").exists():
+                raise StoreDamaged(self.name, "it is missing, but its log warren.db-wal is there")
+            _create(self.file)
+            return
+        with open(self.file, "rb") as handle:
+            head = handle.read(100)
+        if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+            raise StoreDamaged(self.name, "it is no SQLite file")
+        if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
+            raise StoreDamaged(self.name, "it was not made by warren")
+        if (version := int.from_bytes(head[60:64], "big")) != FORMAT:
+            raise StoreTooNew(str(self.folder), version, FORMAT)
+        with closing(self._connect(read_only=True)) as connection:
+            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise StoreDamaged(self.name, verdict.splitlines()[-1])
+
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        where = f"file:{quote(str(self.file.absolute()))}?mode={'ro' if read_only else 'rw'}"
+        connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
         try:
-            if fresh:
-                connection.execute("PRAGMA page_size=8192")
-            self._check(connection, fresh)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA wal_autocheckpoint=4000")
             connection.execute("PRAGMA cache_size=-16384")
-            if fresh:
-                connection.executescript(
-                    f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION_ID};"
-                    f" PRAGMA user_version={FORMAT}; COMMIT;"
-                )
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise StoreDamaged(str(self.file), str(error)) from None
+            if not read_only:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=FULL")
+                connection.execute("PRAGMA wal_autocheckpoint=4000")
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _check(self, connection: sqlite3.Connection, fresh: bool) -> None:
-        if fresh:
-            return
-        ours = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if ours != APPLICATION_ID:
-            raise StoreDamaged(str(self.file), "it was not made by warren")
-        if version != FORMAT:
-            raise StoreTooNew(str(self.folder), version, FORMAT)
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise StoreDamaged(str(self.file), verdict.splitlines()[-1])
+    def _drop_transient(self) -> None:
+        """Entries that were written for want of memory only don't outlive the broker."""
+        self._write.execute("BEGIN IMMEDIATE")
+        self._unshare("transient")
+        self._write.execute("DELETE FROM entries WHERE transient")
+        self._write.execute("DELETE FROM shared WHERE entries <= 0")
+        self._write.execute("COMMIT")
 
     # -- reading ---------------------------------------------------------------------------------
     def definitions(self) -> list[tuple[str, str, str]]:
@@ -112,13 +144,19 @@ class SqliteStore:
     def logs(self) -> dict[int, LogSummary]:
         marks: dict[int, int] = dict(self._rows("SELECT log, mark FROM marks"))
         found = self._rows(
-            f"SELECT id >> {POSITION_BITS}, count(*), min(id), max(id) FROM entries"
-            f" GROUP BY id >> {POSITION_BITS}"
+            f"SELECT id >> {POSITION_BITS}, count(*), min(id), max(id), sum(size),"
+            f" max(expires_at) FROM entries GROUP BY id >> {POSITION_BITS}"
         )
-        summaries = {mark: LogSummary(0, 0, 0, position) for mark, position in marks.items()}
-        for number, count, first, last in found:
-            mark = marks.get(number, 0)
-            summaries[number] = LogSummary(count, first & LAST_POSITION, last & LAST_POSITION, mark)
+        summaries = {number: LogSummary(0, 0, 0, mark) for number, mark in marks.items()}
+        for number, count, first, last, size, expires_at in found:
+            summaries[number] = LogSummary(
+                count,
+                first & LAST_POSITION,
+                last & LAST_POSITION,
+                marks.get(number, 0),
+                size,
+                expires_at > 0,
+            )
         return summaries
 
     def last_shared(self) -> int:
@@ -126,8 +164,9 @@ class SqliteStore:
 
     def read(self, log: int, after: int, limit: int) -> list[tuple[int, Row]]:
         rows = self._rows(
-            "SELECT e.id, coalesce(s.exchange, e.exchange), coalesce(s.routing_key, e.routing_key),"
-            " coalesce(s.content, e.content), e.expires_at, e.returns, e.shared"
+            "SELECT e.id, e.size, e.expires_at, e.returns, e.transient, e.shared,"
+            " coalesce(s.exchange, e.exchange), coalesce(s.routing_key, e.routing_key),"
+            " coalesce(s.content, e.content)"
             " FROM entries e LEFT JOIN shared s ON e.shared = s.id AND e.shared != 0"
             " WHERE e.id BETWEEN ? AND ? ORDER BY e.id LIMIT ?",
             (entry_id(log, after) + 1, entry_id(log, LAST_POSITION), limit),
@@ -138,7 +177,11 @@ class SqliteStore:
         try:
             return self._read.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise StoreDamaged(str(self.file), str(error)) from None
+            raise StoreDamaged(self.name, str(error)) from None
+
+    def free_bytes(self) -> int:
+        room = os.statvfs(self.folder)
+        return room.f_bavail * room.f_frsize
 
     # -- writing ---------------------------------------------------------------------------------
     def commit(self, batch: Batch, done: Callable[[Exception | None], None]) -> None:
@@ -149,31 +192,37 @@ class SqliteStore:
             batch, done = job
             try:
                 self._write_batch(batch)
-            except sqlite3.Error as error:
-                if self._write.in_transaction:
+            except Exception as error:  # whatever it is: the broker is told, and decides
+                if not isinstance(error, sqlite3.Error):
+                    log.exception("the store failed over a batch")
+                with suppress(sqlite3.Error):  # SQLite may have done so itself
                     self._write.execute("ROLLBACK")
                 done(error)
             else:
                 done(None)
 
     def _write_batch(self, batch: Batch) -> None:
-        execute = self._write.execute
+        execute, execute_many = self._write.execute, self._write.executemany
         execute("BEGIN IMMEDIATE")
         if batch.shared:
-            rows = [(key, *values, 0) for key, values in batch.shared.items()]
+            rows = [(key, 0, *values) for key, values in batch.shared.items()]
             self._insert("shared", rows, 5)
         if batch.puts:
-            self._insert("entries", ((key, *row) for key, row in batch.puts.items()), 7)
-        for first, last in _runs(batch.deletes):
-            execute("DELETE FROM entries WHERE id BETWEEN ? AND ?", (first, last))
+            self._insert("entries", ((key, *row) for key, row in batch.puts.items()), 9)
+        execute_many("DELETE FROM entries WHERE id BETWEEN ? AND ?", _runs(batch.deletes))
         for first, last in batch.cuts:
             self._cut(first, last)
-        for key, change in batch.references.items():
-            execute("UPDATE shared SET entries = entries + ? WHERE id = ?", (change, key))
+        execute_many(
+            "UPDATE shared SET entries = entries + ? WHERE id = ?",
+            [(change, key) for key, change in batch.references.items()],
+        )
         if batch.references or batch.cuts:
             execute("DELETE FROM shared WHERE entries <= 0")
-        for number, mark in batch.marks.items():
-            execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (number, mark))
+        execute_many(
+            "UPDATE entries SET returns = ? WHERE id = ?",
+            [(returns, key) for key, returns in batch.returns.items()],
+        )
+        execute_many("INSERT OR REPLACE INTO marks VALUES (?, ?)", list(batch.marks.items()))
         for (kind, name), value in batch.definitions.items():
             if value is None:
                 execute("DELETE FROM definitions WHERE kind = ? AND key = ?", (kind, name))
@@ -182,25 +231,29 @@ class SqliteStore:
         execute("COMMIT")
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]], width: int) -> None:
-        waiting = list(rows)
-        at = 0
+        waiting = iter(rows)
         one = f"({','.join('?' * width)})"
+        rest: list[tuple[Any, ...]] = []
         for size in _CHUNKS:
             statement = f"INSERT INTO {table} VALUES {','.join([one] * size)}"
-            while len(waiting) - at >= size:
-                self._write.execute(statement, list(chain(*waiting[at : at + size])))
-                at += size
+            while len(rest := rest or list(islice(waiting, size))) >= size:
+                self._write.execute(statement, list(chain(*rest[:size])))
+                rest = rest[size:]
 
     def _cut(self, first: int, last: int) -> None:
-        self._write.execute(
-            "UPDATE shared SET entries = entries - (SELECT count(*) FROM entries e"
-            " WHERE e.id BETWEEN ? AND ? AND e.shared = shared.id) WHERE id IN"
-            " (SELECT shared FROM entries WHERE id BETWEEN ? AND ? AND shared != 0)",
-            (first, last, first, last),
-        )
+        self._unshare("id BETWEEN ? AND ?", (first, last))
         self._write.execute("DELETE FROM entries WHERE id BETWEEN ? AND ?", (first, last))
         if last & LAST_POSITION == LAST_POSITION:
             self._write.execute("DELETE FROM marks WHERE log = ?", (first >> POSITION_BITS,))
+
+    def _unshare(self, which: str, values: tuple[int, ...] = ()) -> None:
+        """Entries are about to go: messages they share have so many less."""
+        self._write.execute(
+            "UPDATE shared SET entries = shared.entries - gone.many FROM (SELECT shared AS id,"
+            f" count(*) AS many FROM entries WHERE {which} AND shared != 0 GROUP BY shared) AS gone"
+            " WHERE gone.id = shared.id",
+            values,
+        )
 
     # -- closing ---------------------------------------------------------------------------------
     def close(self) -> None:
@@ -210,6 +263,22 @@ class SqliteStore:
         self._read.close()
         self._write.close()
         self._lock.close()
+
+
+def _create(file: Path) -> None:
+    """A new file, under its name once it is whole."""
+    unfinished = file.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
+        connection.executescript(_SCHEMA)
+    with open(unfinished, "rb") as handle:
+        os.fsync(handle.fileno())
+    unfinished.rename(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _runs(ids: list[int]) -> list[tuple[int, int]]:

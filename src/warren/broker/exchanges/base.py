@@ -107,6 +107,7 @@ class Exchange:
         self.arguments = arguments or {}
         self.alternate: str | None = self.arguments.get(ALTERNATE)
         self.bindings: dict[BindingKey, Binding] = {}
+        self.published_in = self.published_out = 0
         self._by_destination: dict[Any, Tally] = {}
 
     @classmethod

@@ -93,7 +93,9 @@ def make_letter(
         copies = ()
     parts["headers"] = join_table(dict(sorted(entries.items())))
     traits = Traits()
-    traits.priority, traits.persistent = message.traits.priority, message.traits.persistent
+    traits.priority = message.traits.priority
+    # By its own word: a transient message may lie on disk for the sake of its queue.
+    traits.persistent = parts.get("delivery_mode") == b"\x02"
     traits.copies = copies
     key = message.address.routing_key if routing_key is None else routing_key
     return message.rewritten(parts, Address(exchange, key), traits), deaths

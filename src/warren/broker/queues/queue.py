@@ -20,7 +20,7 @@ from warren.broker.message import Message
 from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
 from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
-from warren.broker.queues.restore import restore_entry
+from warren.broker.queues.restore import restore_entry, stored
 from warren.broker.queues.rota import Rota
 from warren.broker.timers import Timer
 from warren.store.base import LogSummary
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Entries read from the disk at a time.
 _PAGE = 1000
+#: The mark of what was seen runs ahead by 1 << 10 at most, see ``Queue.given_out``.
+_MOST_WAITS = 14
 
 
 class Queue:
@@ -57,7 +59,7 @@ class Queue:
         self.auto_delete = auto_delete
         self.owner = owner
         self.arguments = arguments if arguments is not None else Table()
-        self.settings = settings = QueueSettings.from_arguments(self.arguments)
+        self.settings = settings = self.core.policies.settings_for(self)
         self.rota = Rota(settings.single_active_consumer, by_priority=settings.kind == "classic")
         #: The queue's log in the store; 0 if nothing of it has to survive.
         self.log_id = log_id
@@ -68,22 +70,23 @@ class Queue:
             self.ready = PagedReady(self._load) if log_id else Ready()
         self._given_out = 0  # the highest position any consumer has seen
         self._seen_before = 0  # the same, of the broker's life before this one
+        self._marked = self._waits = 0  # what the store is told of it, see ``given_out``
+        #: The newest entry written, the batch it is in, and the newest in a batch before that.
+        self._newest = self._newest_batch = self._older = 0
+        #: A quorum queue keeps what is published as transient, too.
+        self._keeps_all = log_id != 0 and settings.kind == "quorum"
         self._comebacks = 0
         self.ready_bytes = self.unacked = self.unacked_bytes = 0
         self.published = self.delivered = self.redelivered = self.acked = 0
+        self.delivered_unasked = self.got = self.got_unasked = self.got_nothing = 0
         self.deleted = False
         self.exclusive_consumer: Consumer | None = None
         self._position = 0
-        self._guarded = (
-            log_id != 0
-            or settings.message_ttl_ms is not None
-            or settings.max_length is not None
-            or settings.max_length_bytes is not None
-            or settings.max_priority is not None
-        )
+        self._guarded = self._needs_guard()
         self._expiring = False  # some message has an end to its life
         self._expiry_timer: Timer | None = None
         self._unused_timer: Timer | None = None
+        self.core.churn["queue_created"] += 1
         self.touch()
 
     @property
@@ -100,11 +103,38 @@ class Queue:
         return len(self.ready)
 
     @property
+    def paged(self) -> int:
+        """How many ready messages lie on disk only."""
+        return self.ready.paged if isinstance(self.ready, PagedReady) else 0
+
+    @property
+    def head(self) -> Message | None:
+        """The next message, if it is in memory."""
+        return self.ready.peek()[1] if len(self.ready) > self.paged else None
+
+    @property
     def consumer_count(self) -> int:
         """As declare-ok tells it: of a quorum queue with a single active consumer, that one."""
         if self.kind == "quorum" and self.settings.single_active_consumer:
             return min(1, len(self.rota))
         return len(self.rota)
+
+    def _needs_guard(self) -> bool:
+        settings = self.settings
+        return (
+            self.log_id != 0
+            or settings.message_ttl_ms is not None
+            or settings.max_length is not None
+            or settings.max_length_bytes is not None
+            or settings.max_priority is not None
+        )
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """A policy has changed what holds for the queue; messages keep the time they were given."""
+        self.settings = settings
+        self._guarded = self._needs_guard()
+        self.touch()
+        self.core.pending[self] = None
 
     # -- in --------------------------------------------------------------------------------------
     def publish(self, message: Message) -> bool:
@@ -121,6 +151,8 @@ class Queue:
 
     def _publish_guarded(self, message: Message) -> bool:
         settings = self.settings
+        if self._keeps_all and not message.traits.persistent:
+            message = stored(message)
         if settings.overflow != "drop-head" and self._would_overflow(message):
             if settings.overflow == "reject-publish-dlx":
                 dead_letter(self, message, "maxlen")
@@ -144,31 +176,47 @@ class Queue:
 
     def _enqueue(self, entry: Entry) -> None:
         """Put a new entry at the end: in memory, on disk, or both."""
-        message, ready = entry[1], self.ready
+        ready = self.ready
         if self.log_id:
             paged = isinstance(ready, PagedReady) and (ready.paged or self.core.must_page)
-            if message.traits.persistent or paged:
-                self.core.journal.put(self.log_id, entry)  # type: ignore[union-attr]
+            if entry[1].traits.persistent:
+                self._put(entry)
+            elif paged:
+                entry = (entry[0], stored(entry[1]), entry[2], entry[3])
+                self._put(entry, transient=True)
             if paged:
-                ready.page()  # type: ignore[union-attr]
+                ready.page(self._newest_batch, entry)  # type: ignore[union-attr]
+                self.core.waits_for_commit[self] = None
                 return
-        message.holders += 1
+        self._keep(entry[1])
         ready.push(entry)
 
+    def _keep(self, message: Message) -> None:
+        if not message.holders:
+            self.core.held_bytes += len(message.content)
+        message.holders += 1
+
     def _load(self, after: int) -> list[Entry]:
-        """Read on from the disk."""
-        journal = self.core.journal
+        """Read on from the disk; what is not there yet is still in memory."""
+        journal, ready = self.core.journal, self.ready
         assert journal is not None
-        rows = journal.read(self.log_id, after, _PAGE)
-        if not rows:
-            self.core.waits_for_commit[self] = None
-        return [restore_entry(journal, position, row, self._seen_before) for position, row in rows]
+        assert isinstance(ready, PagedReady)
+        if ready.paged > len(ready.on_their_way):
+            seen = self._seen_before
+            rows = journal.read(self.log_id, after, _PAGE)
+            return [restore_entry(journal, position, row, seen) for position, row in rows]
+        entries = [entry for _, entry in ready.on_their_way]
+        for entry in entries:
+            self._keep(entry[1])
+        return entries
 
     def recover(self, journal: Journal, summary: LogSummary) -> None:
         """Take up again what the store has of this queue."""
         self._position = max(summary.last, summary.mark)
-        self._seen_before = self._given_out = summary.mark
-        self._expiring = True  # perhaps: the first look at the head will tell
+        self._newest = summary.last
+        self._seen_before = self._given_out = self._marked = summary.mark
+        self._expiring = summary.expires
+        self.ready_bytes = summary.size
         if isinstance(self.ready, PagedReady):
             self.ready.paged = summary.count
         else:
@@ -180,6 +228,18 @@ class Queue:
         self.core.pending[self] = None
 
     # -- the store -------------------------------------------------------------------------------
+    def _put(self, entry: Entry, *, transient: bool = False) -> None:
+        journal = self.core.journal
+        assert journal is not None
+        if self._newest_batch != journal.number:
+            self._newest_batch, self._older = journal.number, self._newest
+        self._newest = entry[0]
+        journal.put(self.log_id, entry, transient=transient)
+
+    def written(self, batch: int) -> bool:
+        """Batches up to this one are safe; True if there is more on its way."""
+        return isinstance(self.ready, PagedReady) and self.ready.written(batch)
+
     def forget(self, entry: Entry) -> None:
         """An entry that lies in the store is done with."""
         self.core.journal.forget(self.log_id, entry[0], entry[1])  # type: ignore[union-attr]
@@ -190,11 +250,39 @@ class Queue:
             self.forget(entry)
         self.core.release(entry[1])
 
-    def given_out(self, position: int) -> None:
-        """Consumers have seen entries up to there."""
-        if position > self._given_out:
-            self._given_out = position
-            self.core.journal.mark(self.log_id, position)  # type: ignore[union-attr]
+    def given_out(self, position: int, connection: BrokerConnection | None) -> None:
+        """A client is about to see entries up to there.
+
+        After a crash they must come back flagged redelivered, so the store has a mark of what was
+        seen. An entry that is not written yet gets its mark in the same batch. Of one that is, the
+        client hears when the mark is safe. After a few waits in a row the mark runs ahead, further
+        each time, so that few deliveries of a long backlog wait.
+        """
+        if position <= self._given_out:
+            return
+        self._given_out = position
+        if position <= self._marked or self._newest <= self._marked:
+            return
+        journal = self.core.journal
+        assert journal is not None
+        older = self._older if self._newest_batch == journal.number else self._newest
+        backlog = older > self._marked
+        if backlog:
+            self._marked = position + ((1 << self._waits) >> 4)
+            self._waits = min(self._waits + 1, _MOST_WAITS)
+            if connection is not None:
+                connection.hold_until(journal.number)
+        else:
+            self._marked, self._waits = position, 0
+        journal.mark(self.log_id, self._marked, alone=backlog)
+
+    def stop(self) -> None:
+        """The broker stops: the mark need not run ahead."""
+        if self.log_id and self._marked > self._given_out:
+            self._marked = self._given_out
+            self.core.journal.mark(  # type: ignore[union-attr]
+                self.log_id, self._marked, alone=True
+            )
 
     def _deliver_or_expire(self) -> None:
         """A message without any time to live goes to a waiting consumer, or not at all."""
@@ -248,7 +336,7 @@ class Queue:
         if self._expiring:
             self._watch_expiry()
 
-    def take(self) -> Entry | None:
+    def take(self, connection: BrokerConnection | None = None) -> Entry | None:
         """The head of the queue, for basic.get."""
         if self._expiring:
             self._drop_expired()
@@ -257,7 +345,7 @@ class Queue:
         entry = self.ready.pop()
         self.ready_bytes -= entry[1].body_size
         if self.log_id:
-            self.given_out(entry[0])
+            self.given_out(entry[0], connection)
         self.delivered += 1
         self.redelivered += 1 if entry[3] else 0
         if self._expiring:
@@ -318,6 +406,10 @@ class Queue:
         if self.kind == "quorum":
             # Quorum queues hand out what comes back first, in the order in which it came back.
             self._comebacks = place = self._comebacks + 1
+            if self.log_id:
+                self.core.journal.returned(  # type: ignore[union-attr]
+                    self.log_id, entry[0], returns
+                )
         self.ready.give_back((entry[0], message, entry[2], returns), place)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
@@ -416,13 +508,17 @@ class Queue:
             )
         for entry in self.ready:
             self.done_with(entry)
-        self.ready.clear()
+        if isinstance(self.ready, PagedReady):
+            self.ready.clear(self._position)
+        else:
+            self.ready.clear()
         self.ready_bytes = 0
         return count
 
     def end(self) -> int:
         """The queue is deleted: drop its messages and tell its consumers."""
         self.deleted = True
+        self.core.churn["queue_deleted"] += 1
         count = self.purge()
         for timer in (self._expiry_timer, self._unused_timer):
             if timer is not None:

@@ -67,16 +67,19 @@ class Ready:
 class PagedReady(Ready):
     """As ``Ready``, with a part that lies on disk only: behind all that is in memory.
 
-    ``load`` reads the next entries behind a position; it gives fewer than there are (or none)
-    while the rest is still on its way to the disk.
+    ``load`` gives the next entries behind a position: from the disk, or from ``on_their_way``,
+    where entries wait for the batch that brings them to the disk.
     """
 
-    __slots__ = ("_load", "after", "paged")
+    __slots__ = ("_load", "after", "on_their_way", "paged")
 
     def __init__(self, load: Callable[[int], list[Entry]]) -> None:
         super().__init__()
         self._load = load
+        #: How many entries are on disk only, or on their way to it.
         self.paged = 0
+        #: Batch and entry.
+        self.on_their_way: deque[tuple[int, Entry]] = deque()
         #: Everything up to this position is, or was, in memory.
         self.after = 0
 
@@ -87,22 +90,36 @@ class PagedReady(Ready):
         self.after = entry[0]
         self.fresh.append(entry)
 
-    def page(self) -> None:
-        """One more entry that lies on disk only."""
+    def page(self, batch: int, entry: Entry) -> None:
+        """One more entry that is to lie on disk only, once its batch is safe."""
         self.paged += 1
+        self.on_their_way.append((batch, entry))
+
+    def written(self, batch: int) -> bool:
+        """Batches up to this one are safe; True if there is more on its way."""
+        waiting = self.on_their_way
+        while waiting and waiting[0][0] <= batch:
+            waiting.popleft()
+        return bool(waiting)
 
     def fill(self) -> bool:
         if self.paged and not self.fresh and not self.returned:
             entries = self._load(self.after)
             if entries:
                 self.fresh.extend(entries)
-                self.after = entries[-1][0]
+                self.after = last = entries[-1][0]
                 self.paged -= len(entries)
+                waiting = self.on_their_way
+                while waiting and waiting[0][1][0] <= last:
+                    waiting.popleft()
         return bool(self.fresh or self.returned)
 
-    def clear(self) -> None:
+    def clear(self, upto: int = 0) -> None:
+        """Drop everything; on disk nothing is left up to a position."""
         super().clear()
         self.paged = 0
+        self.on_their_way.clear()
+        self.after = max(self.after, upto)
 
 
 class PriorityReady:

@@ -56,11 +56,13 @@ class StreamQueue:
         self.deleted = False
         self.ready_bytes = self.unacked = self.unacked_bytes = 0
         self.published = self.delivered = self.redelivered = self.acked = 0
+        self.delivered_unasked = self.got = self.got_unasked = self.got_nothing = 0
         self._first = 0  # offset of the oldest message kept
         self._log: list[Message] = []
         self._written_ms: list[int] = []
         self._bytes = 0
         self._cursors: dict[Consumer, int] = {}
+        self.core.churn["queue_created"] += 1
 
     @property
     def where(self) -> str:
@@ -73,6 +75,11 @@ class StreamQueue:
     @property
     def consumer_count(self) -> int:
         return len(self.rota)
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """A policy has changed what holds for the stream."""
+        self.settings = settings
+        self._retain()
 
     # -- writing ---------------------------------------------------------------------------------
     def publish(self, message: Message) -> bool:
@@ -106,11 +113,11 @@ class StreamQueue:
         after = 0
         self._first = max(0, summary.first - 1)
         while rows := journal.read(self.log_id, after, 1000):
-            for _, (exchange, routing_key, content, written_ms, _, _) in rows:
-                message = restore_message(exchange or "", routing_key or "", content or b"")
+            for _, row in rows:
+                message = restore_message(row)
                 message.holders = 1
                 journal.held(len(message.content))
-                self._append(message, written_ms)
+                self._append(message, row[1])
             after = rows[-1][0]
 
     def forget(self, entry: Entry) -> None:
@@ -119,8 +126,11 @@ class StreamQueue:
     def done_with(self, entry: Entry) -> None:
         self.core.release(entry[1])
 
-    def given_out(self, position: int) -> None:
+    def given_out(self, position: int, connection: BrokerConnection | None) -> None:
         """A stream has no memory of what was read."""
+
+    def stop(self) -> None:
+        """Nothing is left to say."""
 
     def _retain(self) -> None:
         """Drop a stretch from the front when limits are passed by a whole segment."""
@@ -213,7 +223,7 @@ class StreamQueue:
     def counted_content(self, entry: Entry, content: bytes, channel: int, frame_max: int) -> bytes:
         return content
 
-    def take(self) -> Entry | None:
+    def take(self, connection: BrokerConnection | None = None) -> Entry | None:
         return None
 
     # -- settling: a stream only counts ----------------------------------------------------------
@@ -247,6 +257,7 @@ class StreamQueue:
 
     def end(self) -> int:
         self.deleted = True
+        self.core.churn["queue_deleted"] += 1
         count = self.purge()
         for consumer in self.rota:
             consumer.channel.queue_gone(consumer)
