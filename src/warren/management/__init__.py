@@ -1,0 +1,1 @@
+"""RabbitMQ's HTTP API: what is asked and what is answered, without sockets."""

@@ -1,0 +1,60 @@
+"""All resources, put together."""
+
+from __future__ import annotations
+
+from warren.broker.core import BrokerCore
+from warren.management import (
+    bindings,
+    channels,
+    connections,
+    consumers,
+    definitions,
+    exchanges,
+    health,
+    overview,
+    permissions,
+    policies,
+    queues,
+    traffic,
+    users,
+    vhosts,
+)
+from warren.management.messages import Request, Response
+from warren.management.prometheus import metrics
+from warren.management.site import Site
+
+_RESOURCES = (
+    overview,
+    connections,
+    channels,
+    consumers,
+    exchanges,
+    queues,
+    traffic,
+    bindings,
+    vhosts,
+    users,
+    permissions,
+    policies,
+    definitions,
+    health,
+)
+
+
+class Api:
+    """RabbitMQ's HTTP API on a broker, and ``/metrics`` beside it."""
+
+    def __init__(self, core: BrokerCore, listeners: dict[str, tuple[str, int]]) -> None:
+        self._core = core
+        routes = [route for resource in _RESOURCES for route in resource.ROUTES]
+        self._site = Site(core, routes, listeners=listeners)
+
+    def handle(self, request: Request) -> Response:
+        """The answer to a request; never an exception."""
+        if request.path[:1] == ("metrics",) and request.method in ("GET", "HEAD"):
+            # Open to all, as RabbitMQ's: counts and queue names, no contents.
+            if request.path == ("metrics",):
+                return metrics(self._core, per_object=False)
+            if request.path == ("metrics", "per-object"):
+                return metrics(self._core, per_object=True)
+        return self._site.handle(request)

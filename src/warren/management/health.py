@@ -1,0 +1,123 @@
+"""Health checks, and the rest that monitoring and clients ask first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warren.errors import Refusal
+from warren.management.call import Call
+from warren.management.erlang import NODE
+from warren.management.messages import Response, answer, bad_request
+from warren.management.rules import administrator, in_vhost
+from warren.management.site import Route
+
+_QUEUE = "aliveness-test"
+_UNITS = {"days": 86_400, "weeks": 604_800, "months": 2_592_000, "years": 31_536_000}
+_PROTOCOLS = {
+    **dict.fromkeys(("amqp091", "amqp0.9.1", "amqp-0.9.1", "amqp10", "amqp1.0"), "amqp"),
+    **dict.fromkeys(("amqps", "amqp/ssl"), "amqp/ssl"),
+    **dict.fromkeys(("management", "rabbitmq_management"), "http"),
+}
+_SINGLE = {"status": "ok", "reason": "single node cluster"}
+
+
+def _failed(reason: str, **facts: Any) -> Response:
+    return answer({"status": "failed", "reason": reason, **facts}, 503)
+
+
+def alarms(call: Call) -> Any:
+    return _alarms(call, "There are alarms in effect in the cluster")
+
+
+def local_alarms(call: Call) -> Any:
+    return _alarms(call, "There are alarms in effect on the node")
+
+
+def _alarms(call: Call, reason: str) -> Any:
+    raised = [name for name, on in call.core.alarms.items() if on]
+    if not raised:
+        return {"status": "ok"}
+    return _failed(reason, alarms=[{"node": NODE, "resource": name} for name in raised])
+
+
+def certificates(call: Call) -> Any:
+    """Checked when the broker starts; here only the question is."""
+    if not call.names["within"].isdigit():
+        raise bad_request("Invalid expiration value.")
+    if call.names["unit"] not in _UNITS:
+        raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
+    return {"status": "ok"}
+
+
+def port_listener(call: Call) -> Any:
+    try:
+        wanted = int(call.names["port"])
+    except ValueError:
+        raise bad_request("Invalid port") from None
+    ports = [port for _, port in call.site.listeners.values()]
+    if wanted in ports:
+        return {"status": "ok", "port": wanted}
+    return _failed("No active listener", missing=wanted, ports=ports)
+
+
+def protocol_listener(call: Call) -> Any:
+    name = call.names["protocol"]
+    wanted = _PROTOCOLS.get(name.lower(), name)
+    if wanted in call.site.listeners:
+        return {"status": "ok", "protocol": wanted}
+    return _failed("No active listener", missing=wanted, protocols=list(call.site.listeners))
+
+
+def fine(call: Call) -> Any:
+    return {"status": "ok"}
+
+
+def single_node(call: Call) -> Any:
+    return _SINGLE
+
+
+def aliveness(call: Call) -> Any:
+    """Declare a queue, send it a message, take it out again."""
+    with call.direct(call.vhost.name) as channel:
+        try:
+            channel.declare_queue(_QUEUE, durable=False, auto_delete=False, arguments={})
+            channel.publish("", _QUEUE, {}, b"test_message")
+            alive = channel.get(_QUEUE, no_ack=True) is not None
+        except Refusal as refusal:
+            return _failed(str(refusal))
+    return {"status": "ok"} if alive else _failed("aliveness-test queue is empty")
+
+
+def auth(call: Call) -> Any:
+    return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""}
+
+
+def feature_flags(call: Call) -> Any:
+    return [
+        {
+            "name": name,
+            "desc": "",
+            "doc_url": "",
+            "state": "enabled",
+            "stability": "stable",
+            "provided_by": "rabbit",
+        }
+        for name in ("implicit_default_bindings", "quorum_queue", "stream_queue", "user_limits")
+    ]
+
+
+_CHECK = "/health/checks/"
+ROUTES = (
+    Route(_CHECK + "alarms", get=alarms),
+    Route(_CHECK + "local-alarms", get=local_alarms),
+    Route(_CHECK + "certificate-expiration/{within}/{unit}", get=certificates),
+    Route(_CHECK + "port-listener/{port}", get=port_listener),
+    Route(_CHECK + "protocol-listener/{protocol}", get=protocol_listener),
+    Route(_CHECK + "virtual-hosts", get=fine),
+    Route(_CHECK + "node-is-mirror-sync-critical", get=single_node),
+    Route(_CHECK + "node-is-quorum-critical", get=single_node),
+    Route("/healthchecks/node", get=fine),
+    Route("/aliveness-test/{vhost}", in_vhost, get=aliveness),
+    Route("/auth", get=auth),
+    Route("/feature-flags", administrator, get=feature_flags),
+)

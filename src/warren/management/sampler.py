@@ -1,0 +1,171 @@
+"""Rates: counters looked at every five seconds, while somebody asks for them.
+
+Nobody asking costs nothing: sampling ends some minutes after the last request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from warren.broker.core import BrokerCore
+from warren.broker.vhost import VirtualHost
+
+PERIOD_MS = 5000
+#: How long after the last request sampling goes on.
+KEEP_MS = 300_000
+PUBLISHING = ("publish", "confirm", "return_unroutable", "drop_unroutable")
+DELIVERING = (
+    *("ack", "deliver", "deliver_get", "deliver_no_ack"),
+    *("get", "get_empty", "get_no_ack", "redeliver"),
+)
+_DELIVER_GET = ("deliver", "deliver_no_ack", "get", "get_no_ack")
+
+Counts = dict[str, int]
+
+
+class Sampler:
+    """The last two looks at every counter."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self._core = core
+        self._asked_ms = 0
+        self._running = False
+        self._times = (0, 0)
+        self._last: dict[Any, Counts] = {}
+        self._before: dict[Any, Counts] = {}
+        #: Since when an object's counters have not moved, by the wall clock.
+        self._still: dict[Any, int] = {}
+
+    def asked(self) -> None:
+        """Somebody wants to know."""
+        self._asked_ms = self._core.clock.monotonic_ms()
+        if not self._running:
+            self._running = True
+            self._sample()
+
+    def forget(self) -> None:
+        self._last, self._before, self._still = {}, {}, {}
+
+    def _sample(self) -> None:
+        now = self._core.clock.monotonic_ms()
+        if now - self._asked_ms > KEEP_MS:
+            self._running = False
+            self.forget()
+            return
+        self._before, self._last = self._last, self._look()
+        self._times = (self._times[1], now)
+        wall = self._core.clock.wall_ms()
+        self._still = {
+            key: self._still.get(key, wall) if self._before.get(key) == counts else wall
+            for key, counts in self._last.items()
+        }
+        self._core.timers.after(PERIOD_MS, self._sample)
+
+    def _look(self) -> dict[Any, Counts]:
+        seen: dict[Any, Counts] = {"churn": dict(self._core.churn)}
+        totals: Counter[str] = Counter()
+        for connection in self._core.connections:
+            seen[connection] = connection_counts(connection)
+            for channel in connection.channels:
+                seen[channel] = channel_counts(channel)
+        for vhost in self._core.vhosts.values():
+            for queue in vhost.queues.values():
+                seen[queue] = queue_counts(queue)
+            for exchange in vhost.exchanges.values():
+                seen[exchange] = exchange_counts(exchange)
+            seen[vhost] = self.vhost_counts(vhost)
+            totals.update(seen[vhost])
+        seen["totals"] = dict(totals)
+        return seen
+
+    def vhost_counts(self, vhost: VirtualHost) -> Counts:
+        """Over all channels that are, and all that were."""
+        counts: Counter[str] = Counter(vhost.past)
+        octets: Counter[str] = Counter()
+        for connection in self._core.connections:
+            if connection.vhost is vhost:
+                octets.update(connection_counts(connection))
+                for channel in connection.channels:
+                    counts.update(channel.counts())
+        for queue in vhost.queues.values():
+            counts.update(depth(queue))
+        return {**_with_sum(dict(counts)), **octets}
+
+    # -- answers ---------------------------------------------------------------------------------
+    def rate(self, key: Any, name: str) -> float:
+        """How fast a counter moved between the last two looks, a second."""
+        last, before = self._last.get(key), self._before.get(key)
+        span_ms = self._times[1] - self._times[0]
+        if last is None or before is None or span_ms <= 0:
+            return 0.0
+        return (last.get(name, 0) - before.get(name, 0)) * 1000 / span_ms
+
+    def rated(self, key: Any, counts: Counts, *names: str) -> dict[str, Any]:
+        """Counters, each with its rate."""
+        values: dict[str, Any] = {}
+        for name in names:
+            values[name] = counts.get(name, 0)
+            values[f"{name}_details"] = {"rate": self.rate(key, name)}
+        return values
+
+    def message_stats(self, key: Any, counts: Counts, *groups: tuple[str, ...]) -> dict[str, Any]:
+        """The groups in which something has happened, under ``message_stats`` if there are any."""
+        values: dict[str, Any] = {}
+        for group in groups:
+            if any(counts.get(name) for name in group):
+                values.update(self.rated(key, counts, *group))
+        return {"message_stats": dict(sorted(values.items()))} if values else {}
+
+    def idle_since(self, key: Any) -> dict[str, str]:
+        """Since when nothing happened, where that is known."""
+        last = self._last.get(key)
+        if last is None or self._before.get(key) != last:
+            return {}
+        moment = datetime.fromtimestamp(self._still[key] / 1000, UTC)
+        return {"idle_since": moment.isoformat(timespec="milliseconds")}
+
+
+def _with_sum(counts: Counts) -> Counts:
+    counts["deliver_get"] = sum(counts.get(name, 0) for name in _DELIVER_GET)
+    return counts
+
+
+def channel_counts(channel: Any) -> Counts:
+    return _with_sum(channel.counts())
+
+
+def connection_counts(connection: Any) -> Counts:
+    session = connection.session
+    return {"recv_oct": session.received_bytes, "send_oct": session.sent_bytes}
+
+
+def exchange_counts(exchange: Any) -> Counts:
+    return {"publish_in": exchange.published_in, "publish_out": exchange.published_out}
+
+
+def depth(queue: Any) -> Counts:
+    ready = queue.message_count
+    unacked = 0 if queue.kind == "stream" else queue.unacked
+    return {
+        "messages_ready": ready,
+        "messages_unacknowledged": unacked,
+        "messages": ready + unacked,
+    }
+
+
+def queue_counts(queue: Any) -> Counts:
+    got = queue.got + queue.got_unasked
+    counts = {
+        "publish": queue.published,
+        "deliver": queue.delivered - queue.delivered_unasked - got,
+        "deliver_no_ack": queue.delivered_unasked,
+        "get": queue.got,
+        "get_no_ack": queue.got_unasked,
+        "get_empty": queue.got_nothing,
+        "redeliver": queue.redelivered,
+        "ack": queue.acked,
+        **depth(queue),
+    }
+    return _with_sum(counts)
