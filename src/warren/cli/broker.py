@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import signal
+from collections.abc import Mapping
 from typing import Any
 
 from warren.config import BrokerConfig
@@ -48,9 +49,16 @@ def _run(options: argparse.Namespace) -> int:
         file=options.config,
         environment=os.environ,
         arguments={name: getattr(options, name) for name in names},
+        defaults=_usual,
     )
     run(lambda: _serve(config))
     return 0
+
+
+def _usual(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The management API beside the broker, 10000 above its port, as people run RabbitMQ."""
+    port = given.get("port", BrokerConfig().port)
+    return {"management_port": port + 10_000 if 0 < port <= 55_535 else 0}
 
 
 async def _serve(config: BrokerConfig) -> None:
@@ -64,6 +72,12 @@ async def _serve(config: BrokerConfig) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with Broker(config=config) as broker:
-        print(f"warren broker listens on {broker.host}:{broker.port} (Ctrl-C stops it)", flush=True)
+        tls = f", TLS on {broker.host}:{broker.tls_port}" if broker.tls_port >= 0 else ""
+        print(
+            f"warren broker listens on {broker.host}:{broker.port}{tls} (Ctrl-C stops it)",
+            flush=True,
+        )
+        if broker.management_url:
+            print(f"management API on {broker.management_url}/api/", flush=True)
         await stop.wait()
         print("warren broker stops", flush=True)

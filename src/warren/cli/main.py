@@ -2,29 +2,72 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from warren._version import __version__
-from warren.cli import broker, demo
 from warren.errors import WarrenError
 
+if TYPE_CHECKING:
+    import argparse
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+#: Commands, and the module below ``warren.cli`` that has them, in the order of the help.
+MODULES = {
+    "broker": "broker",
+    "demo": "demo",
+    "overview": "overview",
+    "status": "overview",
+    "queues": "resources",
+    "exchanges": "resources",
+    "bindings": "resources",
+    "connections": "resources",
+    "channels": "resources",
+    "consumers": "resources",
+    "publish": "messages",
+    "get": "messages",
+    "purge": "messages",
+    "topology": "topology",
+    "policy": "policy",
+    "definitions": "definitions",
+    "user": "accounts",
+    "vhost": "accounts",
+    "permission": "accounts",
+}
+
+
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the command line; with the name of a command, of what it needs only."""
+    import argparse
+    from importlib import import_module
+
     parser = argparse.ArgumentParser(
         prog="warren", description="RabbitMQ queues in, Spark tables out."
     )
     parser.add_argument("--version", action="version", version=f"warren {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    broker.add_parser(commands)
-    demo.add_parser(commands)
-    options = parser.parse_args(arguments)
+    modules = [MODULES[command]] if command in MODULES else list(dict.fromkeys(MODULES.values()))
+    for module in modules:
+        import_module(f"warren.cli.{module}").add_parser(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
     try:
-        return int(options.run(options))
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        options = make_parser(given[0] if given else None).parse_args(given)
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except WarrenError as error:
         print(f"warren: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
+        return int(getattr(error, "exit_code", 2))
+    except (KeyboardInterrupt, EOFError):  # Ctrl-C anywhere, Ctrl-D at a prompt
         return 130
+    except BrokenPipeError:
+        # Who read our output has seen enough, as in ``warren queues list | head``. Python would
+        # complain at exit when it flushes what nobody reads.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141

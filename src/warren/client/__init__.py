@@ -1,0 +1,1 @@
+"""Clients: programs that talk to a broker, ours or RabbitMQ."""
