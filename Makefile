@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
 # with git, make and Python 3.11 is enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test test-fast check format bench docs clean
+.PHONY: help setup servers demo test test-fast soak check format bench docs clean
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -38,6 +38,9 @@ check: $(INSTALLED)  ## format, lint, types
 format: $(INSTALLED)  ## put the code into the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+soak: $(INSTALLED)  ## the crash loop, long: 200 rounds of kill -9 (ARGS="--seed 7")
+	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 
 bench: $(INSTALLED) servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -38,40 +37,50 @@ DERIVED = {"memory_limit_bytes": "two fifths of the machine's memory"}
 # -- the command line ----------------------------------------------------------------------------
 def command_line() -> argparse.ArgumentParser:
     """The parser behind the ``warren`` command."""
-    from warren.cli.main import main
+    from warren.cli.main import make_parser
 
-    made: list[argparse.ArgumentParser] = []
-
-    class Caught(Exception):
-        """The parser is complete; nothing is to be parsed."""
-
-    def catch(parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
-        made.append(parser)
-        raise Caught
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_args", catch):
-        try:
-            main([])
-        except Caught:
-            return made[0]
-    raise RuntimeError("warren.cli.main.main has parsed nothing")
+    return make_parser()
 
 
 def commands(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """The parser and all those below it, with the words that lead there."""
+    """The parser and all those below it, with the words that lead there.
+
+    Options that many share come once, as if they were a command, behind all others.
+    """
+    from warren.cli.options import COMMON
+
+    yield from _with_those_below(parser)
+    yield COMMON.prog, COMMON
+
+
+def _with_those_below(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     yield parser.prog, parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from commands(below)
+            for below in dict.fromkeys(action.choices.values()):  # an alias is no other command
+                yield from _with_those_below(below)
 
 
 def options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """What a user can give, but for --help and the names of commands."""
+    """What a user can give, but for --help, the names of commands, and what many share."""
+    from warren.cli.options import COMMON
+
     left_out = (argparse._HelpAction, argparse._SubParsersAction)
-    return [action for action in parser._actions if not isinstance(action, left_out)]
+    known = [action for action in parser._actions if not isinstance(action, left_out)]
+    return [action for action in known if parser is COMMON or action not in COMMON._actions]
+
+
+def shared_options(parser: argparse.ArgumentParser) -> list[str]:
+    """Names of the common options that a command has."""
+    from warren.cli.options import COMMON
+
+    if parser is COMMON:
+        return []
+    return [a.option_strings[0] for a in parser._actions if a in COMMON._actions]
 
 
 def spelled(action: argparse.Action) -> str:
@@ -90,15 +99,18 @@ def cli_page() -> str:
             lines.append(f"{parser.description}\n")
         below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
         if below:
-            choices = [(f"`{name} {c.dest}`", c.help or "") for c in below[0]._choices_actions]
+            choices = [(f"`{name} {c.metavar}`", c.help or "") for c in below[0]._choices_actions]
             lines.append(table(("command", ""), choices))
         rows = [(f"`{spelled(a)}`", _help(a)) for a in options(parser)]
         if rows:
             lines.append(table(("option", ""), rows))
+        if shared := shared_options(parser):
+            told = ", ".join(f"`{each}`" for each in shared)
+            lines.append(f"[Common options](#common-options): {told}\n")
     lines.append(
-        "An error that a user can do something about ends a command with exit code 2 and one line "
-        "on\nstandard error. Settings can also come from a file or the environment: "
-        "[settings](settings.md)."
+        "A command that fails says why in one line on standard error. Its exit code is 2 if it was "
+        "given\nsomething that can't be, 1 if the broker refused or did not answer. Settings of "
+        "`warren broker` can\nalso come from a file or the environment: [settings](settings.md)."
     )
     return "\n".join(lines)
 
@@ -149,6 +161,9 @@ AREAS = {
     "queues": "Queues",
     "publishing": "Publishing",
     "consumers": "Consuming",
+    "access": "Access",
+    "management": "The management API",
+    "cli": "The command line",
 }
 #: Words of a test's name that are spelled another way, in the order they are looked for.
 SPELLING: tuple[tuple[str, str], ...] = (
@@ -210,10 +225,12 @@ def behaviours() -> dict[ModuleType, dict[tuple[str, str], Counter[str]]]:
     found: dict[ModuleType, dict[tuple[str, str], Counter[str]]] = {}
     for item in collector.items:
         assert isinstance(item, pytest.Function)
+        if not hasattr(item, "callspec") or "broker" not in item.callspec.params:
+            continue  # a contract, but not of brokers
         group = _spaced(item.cls.__name__) if item.cls else ""
         test = item.originalname
         cases = found.setdefault(item.module, {}).setdefault((group, test), Counter())
-        cases[item.callspec.params["broker"] if hasattr(item, "callspec") else ""] += 1
+        cases[item.callspec.params["broker"]] += 1
     return found
 
 
@@ -240,10 +257,11 @@ def same_page() -> str:
         "is tried in three variants on each.\n",
     ]
     for folder, title in AREAS.items():
-        lines.append(f"### {title}\n")
-        for module, tests in modules.items():
-            if Path(module.__file__ or "").parent.name == folder:
-                lines += _module_section(module, tests)
+        here = [m for m in modules if Path(m.__file__ or "").parent.name == folder]
+        if here:
+            lines.append(f"### {title}\n")
+        for module in here:
+            lines += _module_section(module, modules[module])
     missing = {Path(module.__file__ or "").parent.name for module in modules} - set(AREAS)
     if missing:
         raise RuntimeError(f"AREAS has no title for {sorted(missing)}")
