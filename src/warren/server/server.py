@@ -38,6 +38,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
         self._again = False
+        self._flushes = False
         self._empty = asyncio.Event()
         self._unwatch: Callable[[], None] = lambda: None
 
@@ -128,8 +129,10 @@ class Server:
         """Something came in: settle, write, and see to the timer."""
         core = self.core
         core.settle()
-        if core.journal is not None:
-            core.journal.flush()
+        if core.journal is not None and not self._flushes:
+            # Once a turn of the loop: what all connections sent goes to the disk together.
+            self._flushes = True
+            self._loop.call_soon(self._flush)
         while core.outgoing:
             outgoing, core.outgoing = core.outgoing, {}
             for connection in outgoing:
@@ -139,6 +142,11 @@ class Server:
             self._again = True
             self._loop.call_soon(self._go_on)
         self.arm_timer()
+
+    def _flush(self) -> None:
+        self._flushes = False
+        if self.core.journal is not None:
+            self.core.journal.flush()
 
     def _call_back(self, act: Callable[[], None]) -> None:
         """From the store's thread."""

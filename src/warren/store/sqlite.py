@@ -206,9 +206,9 @@ class SqliteStore:
         execute("BEGIN IMMEDIATE")
         if batch.shared:
             rows = [(key, 0, *values) for key, values in batch.shared.items()]
-            self._insert("shared", rows, 5)
+            self._insert("shared", rows, "(?,?,?,?,?)")
         if batch.puts:
-            self._insert("entries", ((key, *row) for key, row in batch.puts.items()), 9)
+            self._put(batch.puts)
         execute_many("DELETE FROM entries WHERE id BETWEEN ? AND ?", _runs(batch.deletes))
         for first, last in batch.cuts:
             self._cut(first, last)
@@ -230,9 +230,20 @@ class SqliteStore:
                 execute("INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)", (kind, name, value))
         execute("COMMIT")
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]], width: int) -> None:
+    def _put(self, puts: dict[int, Row]) -> None:
+        """Most rows have nothing but an address and a content: the rest of them is zeros."""
+        plain, full = [], []
+        for key, row in puts.items():
+            size, expires_at, returns, transient, shared, exchange, routing_key, content = row
+            if expires_at or returns or transient or shared:
+                full.append((key, *row))
+            else:
+                plain.append((key, size, exchange, routing_key, content))
+        self._insert("entries", plain, "(?,?,0,0,0,0,?,?,?)")
+        self._insert("entries", full, "(?,?,?,?,?,?,?,?,?)")
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]], one: str) -> None:
         waiting = iter(rows)
-        one = f"({','.join('?' * width)})"
         rest: list[tuple[Any, ...]] = []
         for size in _CHUNKS:
             statement = f"INSERT INTO {table} VALUES {','.join([one] * size)}"
