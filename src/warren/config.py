@@ -152,6 +152,12 @@ def _read_file(file: str | Path) -> dict[str, Any]:
         raise ConfigError("--config", f"there is no file {file}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError("--config", f"{file} can't be read as TOML: {error}") from None
+    for name in table:
+        # Other programs may keep tables of theirs in the file; ours misspelt is a mistake.
+        if name != "broker" and difflib.get_close_matches(name, ["broker"], 1, 0.7):
+            raise ConfigError(
+                f"[{name}]", "there is no such table; did you mean [broker]?", str(file)
+            )
     broker = table.get("broker", {})
     if not isinstance(broker, dict):
         raise ConfigError(

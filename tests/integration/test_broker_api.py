@@ -89,11 +89,13 @@ async def test_a_broker_in_an_event_loop() -> None:
 
 
 def test_a_broker_on_a_thread_of_its_own() -> None:
+    before = set(threading.enumerate())
     with warren.Broker.in_thread() as broker:
-        assert "warren-broker" in [thread.name for thread in threading.enumerate()]
+        (thread,) = set(threading.enumerate()) - before
+        assert thread.name == "warren-broker"
         assert round_trip(broker.url) == b"there and back"
 
-    assert "warren-broker" not in [thread.name for thread in threading.enumerate()]
+    assert not thread.is_alive()
     with pytest.raises(ConnectionRefusedError):
         Connection.open(broker.url)
 

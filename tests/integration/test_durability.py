@@ -683,3 +683,22 @@ def test_publishers_are_blocked_below_the_limit_of_free_space(tmp_path: Path) ->
         channel = open_channel(broker)
         channel.publish("nowhere", b"x")
         assert channel.connection.expect(spec.Connection.Blocked).reason == "low on disk"
+
+
+def test_a_dead_letter_is_in_one_queue_or_the_other_whenever_the_broker_is_killed(
+    broker: BrokerProcess, kill: Restart
+) -> None:
+    channel = open_channel(broker)
+    channel.declare("letters", durable=True)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+    channel.declare("work", durable=True, arguments=arguments)
+    channel.confirm()
+    for _ in range(3000):
+        channel.publish("work", b"refused", delivery_mode=PERSISTENT)
+    channel.wait_confirms(3000)
+    channel.consume("work")
+    channel.nack(channel.deliveries(3000)[-1].tag, multiple=True, requeue=False)
+    eventually(lambda: open_channel(broker).count("letters") > 0)
+    kill()
+    channel = open_channel(broker)
+    assert channel.count("work") + channel.count("letters") == 3000

@@ -367,3 +367,28 @@ def test_headers_of_any_size_are_not_remembered(broker: warren.Broker, channel: 
     channel.sync()
 
     assert memory_bytes() - before < 24 * MIB
+
+
+def test_a_limit_on_messages_holds_for_small_ones_too() -> None:
+    with warren.Broker.in_thread(max_message_bytes=1000) as broker:
+        channel = Connection.open(broker.url).channel()
+        queue = channel.declare(exclusive=True).queue
+        channel.publish(queue, bytes(1000))
+        assert len(channel.get(queue).body) == 1000
+        channel.publish(queue, bytes(1001))
+        assert channel.expect_closed().code == 406
+        channel.connection.close()
+
+
+def test_a_peer_that_neither_reads_nor_speaks_is_dropped() -> None:
+    with warren.Broker.in_thread() as broker:
+        feeder = Connection.open(broker.url).channel()
+        queue = feeder.declare().queue
+        silent = Connection.open(broker.url, heartbeat=1)
+        silent.wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.channel().consume(queue, no_ack=True)
+        for _ in range(200):
+            feeder.publish(queue, bytes(100_000))
+        eventually(lambda: broker.snapshot()["connections"] == 1, within_s=10)
+        silent.wire.close()
+        feeder.connection.close()

@@ -16,7 +16,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from warren.amqp.frames import FRAME, FRAME_END
+from warren.amqp.frames import FRAME, FRAME_END, FRAME_MAX_DEFAULT, OVERHEAD
 from warren.errors import Refusal
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def read_frames(session: ServerSession, data: bytes) -> int:
     ready = session.ready
     limit = session.frame_limit
     wary = session.wary
+    # A larger body is cut anew, or refused: the slow way does both.
+    most = min(limit, FRAME_MAX_DEFAULT - OVERHEAD, session.max_message_bytes)
     end = len(data)
     at = 0
     number = 0
@@ -69,7 +71,11 @@ def read_frames(session: ServerSession, data: bytes) -> int:
                                 content_head(data, head)
                             )
                             body = head + 8 + size2
-                            if body + 8 + body_size <= end and body_size and size2 <= limit:
+                            if (
+                                body + 8 + body_size <= end
+                                and 0 < body_size <= most
+                                and size2 <= most
+                            ):
                                 kind3, number3, size3 = frame(data, body)
                                 last = body + 7 + size3
                                 if (
@@ -80,7 +86,6 @@ def read_frames(session: ServerSession, data: bytes) -> int:
                                     and number3 == number
                                     and class_id == 60
                                     and weight == 0
-                                    and size3 <= limit
                                     and size2 >= 14
                                     and data[body - 1] == FRAME_END
                                     and data[last] == FRAME_END

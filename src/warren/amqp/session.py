@@ -90,7 +90,8 @@ class ServerSession:
         self.silent_close = False  # a client we don't trust is made to wait for its end
         self.reset = False  # the connection is to be cut at once, without a word
         self.wary = False  # look at every frame: the next publish may have to wait
-        self.held = False  # read nothing for now
+        #: Why nothing is read for now: each reason is taken back by who gave it.
+        self.holds: set[str] = set()
         self._tail = b""
         self._misses = 0
 
@@ -109,11 +110,26 @@ class ServerSession:
         if used < len(data):
             self._tail = data[used:]
 
-    def go_on(self) -> None:
-        """Read what came while the session was held."""
-        self.held = False
-        if self._tail:
+    @property
+    def held(self) -> bool:
+        return bool(self.holds)
+
+    @property
+    def unread_bytes(self) -> int:
+        """What came while the session was held, or is not a whole frame yet."""
+        return len(self._tail)
+
+    def hold(self, reason: str) -> None:
+        """Read nothing until ``go_on`` is called for the same reason."""
+        self.holds.add(reason)
+
+    def go_on(self, reason: str) -> None:
+        """One reason less to wait; without any, read what came meanwhile."""
+        self.holds.discard(reason)
+        if self._tail and not self.holds:
+            heard = self.heard
             self.receive(b"")
+            self.heard = heard
 
     def data_to_send(self) -> bytes:
         """Take what is to be written."""
@@ -429,7 +445,7 @@ class ServerSession:
         ids = (0, 0) if refusal.anonymous else ids
         self.send(0, m.ConnectionClose(refusal.code, _cut(refusal.reply_text), *ids))
         self.state = "closing"
-        self.held = False  # close-ok must be heard
+        self.holds.clear()  # close-ok must be heard
 
     def _say_nothing(self) -> None:
         """RabbitMQ has no words for a peer that has not opened its connection; it must wait."""

@@ -55,6 +55,7 @@ class Channel:
         self.unacked: dict[int, Delivery] = {}
         self.outstanding = 0  # unacknowledged deliveries to consumers
         self.last_tag = 0
+        self._lowest_tag = 1
         self.prefetch = 0
         self.global_prefetch = 0
         self.last_queue = ""
@@ -321,7 +322,7 @@ class Channel:
                 for _, (queue, _, _) in taken:
                     queue.check_refusable()
             except NotImplementedByBroker:
-                self.unacked.update(taken)
+                self._put_back(taken)
                 raise
         if self.publisher.transaction is not None:
             self._settled_in_transaction += [(how, tag, delivery) for tag, delivery in taken]
@@ -337,18 +338,26 @@ class Channel:
                 return taken
             if tag not in unacked:
                 raise PreconditionFailed(f"unknown delivery tag {tag}")
+            # No tag below the lowest is unacknowledged: each tag is looked at once, ever.
             taken = []
-            for known in unacked:
-                if known > tag:
-                    break
-                taken.append((known, unacked[known]))
-            for known, _ in taken:
-                del unacked[known]
+            for known in range(self._lowest_tag, tag + 1):
+                found = unacked.pop(known, None)
+                if found is not None:
+                    taken.append((known, found))
+            self._lowest_tag = tag + 1
             return taken
         delivery = unacked.pop(tag, None)
         if delivery is None:
             raise PreconditionFailed(f"unknown delivery tag {tag}")
         return [(tag, delivery)]
+
+    def _put_back(self, taken: list[tuple[int, Delivery]]) -> None:
+        """Deliveries are unacknowledged after all; in order, as they were sent."""
+        self.unacked.update(taken)
+        in_order = sorted(self.unacked.items())
+        self.unacked.clear()  # consumers know this very dict
+        self.unacked.update(in_order)
+        self._lowest_tag = min([self._lowest_tag, *(tag for tag, _ in taken)])
 
     def _settle(self, how: str, deliveries: list[Delivery]) -> None:
         if how != "ack":
@@ -413,9 +422,7 @@ class Channel:
             raise PreconditionFailed("channel is not transactional")
         self.publisher.rollback()
         settled, self._settled_in_transaction = self._settled_in_transaction, []
-        for _, tag, delivery in settled:
-            self.unacked[tag] = delivery
-        self.unacked = dict(sorted(self.unacked.items()))
+        self._put_back([(tag, delivery) for _, tag, delivery in settled])
         self.send(m.TxRollbackOk())
 
     # -- the rest --------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class BrokerConnection:
         self._closed = False
         delay_ms = core.admin.login_delay_ms(peer[0])
         if delay_ms:
-            self.session.held = True
+            self.session.hold("login")
             core.timers.after(delay_ms, self._let_in)
 
     # -- for the session -------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class BrokerConnection:
 
     def _let_in(self) -> None:
         """Logins failed where it comes from, so it had to wait."""
-        self.session.go_on()
+        self.session.go_on("login")
         self.wants_write()
 
     @property
@@ -153,7 +153,7 @@ class BrokerConnection:
         """
         self.budget -= size
         if self.budget < -BUDGET:
-            self.session.held = True
+            self.session.hold("unread")
 
     def refill(self) -> None:
         """The socket takes more: consumers that had to wait may go on."""
@@ -169,7 +169,7 @@ class BrokerConnection:
     def _block(self) -> None:
         """It publishes while an alarm is raised: read nothing more until that is over."""
         self.blocked = True
-        self.session.held = True
+        self.session.hold("alarm")
         if self.session.announced("connection.blocked"):
             self.session.send_aside(m.ConnectionBlocked(self.core.alarm))
             self.wants_write()
@@ -185,4 +185,4 @@ class BrokerConnection:
             self.session.send_aside(m.ConnectionUnblocked())
         self.wants_write()
         self.shell.reading_changed()
-        self.session.go_on()
+        self.session.go_on("alarm")

@@ -87,8 +87,8 @@ class BrokerCore:
         self.pending: dict[Any, None] = {}
         self.confirming: dict[Publisher, None] = {}
         self.outgoing: dict[BrokerConnection, None] = {}
-        #: Messages that queues gave up: (queue, message, reason).
-        self.dead_letters: deque[tuple[Any, Any, str]] = deque()
+        #: Messages that queues gave up: (queue, message, reason, entry).
+        self.dead_letters: deque[tuple[Any, Any, str, Any]] = deque()
         #: Asked before confirms are sent; False keeps them back. For fault injection.
         self.confirm_gate: Callable[[Publisher, int], bool] | None = None
         self.published = 0

@@ -43,7 +43,8 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     from importlib import import_module
 
     parser = argparse.ArgumentParser(
-        prog="warren", description="RabbitMQ queues in, Spark tables out."
+        prog="warren",
+        description="A RabbitMQ-compatible broker, and commands to look at it or at RabbitMQ.",
     )
     parser.add_argument("--version", action="version", version=f"warren {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)

@@ -39,6 +39,7 @@ class AmqpProtocol(asyncio.Protocol):
         self._waits_for_close_ok = False
         self._first_beat = True
         self._kept_back: deque[tuple[int, bytes]] = deque()
+        self._kept_bytes = 0
         self._timer: Timer | None = None
 
     # -- from asyncio ----------------------------------------------------------------------------
@@ -64,6 +65,8 @@ class AmqpProtocol(asyncio.Protocol):
             connection.session.fail()
         connection.core.outgoing[connection] = None
         self._server.after_event()
+        if connection.session.holds:
+            self._watch_reading()
 
     def eof_received(self) -> bool:
         return False
@@ -78,14 +81,16 @@ class AmqpProtocol(asyncio.Protocol):
         self._server.after_event()
 
     def pause_writing(self) -> None:
+        # What it sends is still heard (it may be alive), but not worked on: that would make
+        # more output.
         self._paused_writing = True
         self.connection.budget = 0
+        self.connection.session.hold("unread")
         self._watch_reading()
 
     def resume_writing(self) -> None:
         self._paused_writing = False
         self.connection.refill()
-        self._watch_reading()
         self._server.later(self._go_on)
         self._server.after_event()
 
@@ -101,7 +106,7 @@ class AmqpProtocol(asyncio.Protocol):
             return
         if not self._paused_writing:
             self.connection.refill()
-            if session.held and not self.connection.blocked:
+            if "unread" in session.holds:
                 self._server.later(self._go_on)
         if session.reset:
             self._transport.abort()
@@ -112,7 +117,11 @@ class AmqpProtocol(asyncio.Protocol):
         """To the socket, or behind what waits for the disk."""
         if self._waits_for_disk():
             self._kept_back.append((self.connection.barrier, data))
+            self._kept_bytes += len(data)
             self._server.waiting.add(self)
+            if self._kept_bytes > HIGH_WATER:
+                self.connection.session.hold("disk")
+                self._watch_reading()
             return
         self._transport.write(data)
         self._wrote = True
@@ -136,12 +145,15 @@ class AmqpProtocol(asyncio.Protocol):
         """Batches up to this number are safe: say what waited for them."""
         while self._kept_back and self._kept_back[0][0] <= committed:
             data = self._kept_back.popleft()[1]
+            self._kept_bytes -= len(data)
             if not self._transport.is_closing():
                 self._transport.write(data)
                 self._wrote = True
         if not self._kept_back:
             self._server.waiting.discard(self)
             self.write()
+            if "disk" in self.connection.session.holds:
+                self._server.later(self._go_on)
 
     def reading_changed(self) -> None:
         """The broker has blocked the client, or lets it go on."""
@@ -157,13 +169,20 @@ class AmqpProtocol(asyncio.Protocol):
     # -- inside ----------------------------------------------------------------------------------
     def _go_on(self) -> None:
         """Work through what came while the client was not listened to."""
-        if self.connection.session.held and not self.connection.blocked:
-            self.connection.session.held = False
-            self.data_received(b"")
+        if self._paused_writing or self._kept_back or self._transport.is_closing():
+            return
+        session = self.connection.session
+        session.holds -= {"unread", "disk"}
+        heard = session.heard
+        self.data_received(b"")
+        session.heard = heard  # nothing new came
+        self._watch_reading()
 
     def _watch_reading(self) -> None:
-        """Read unless the client is blocked or does not read what we send."""
-        wanted = not self._paused_writing and not self.connection.blocked
+        """Read unless the client is blocked, or has sent enough for the time being."""
+        session = self.connection.session
+        enough = session.held and session.unread_bytes > HIGH_WATER
+        wanted = not enough and not self.connection.blocked
         if wanted == self._reading or self._transport.is_closing():
             return
         self._reading = wanted
@@ -178,7 +197,7 @@ class AmqpProtocol(asyncio.Protocol):
             self._timer = self._server.core.timers.after(heartbeat_s * 500, self._beat)
 
     def _beat(self) -> None:
-        if not self._reading:
+        if self.connection.blocked:
             self.connection.session.heard = True  # it is us who don't listen
         wrote, self._first_beat = self._wrote and not self._first_beat, False
         if not self.connection.session.beat(wrote):

@@ -180,3 +180,15 @@ def test_the_one_asked_is_there_has_room_and_the_highest_priority(
                 assert asked.priority == max(consumer.priority for consumer in able)
                 asked.room -= 1
         assert list(made) == there
+
+
+def test_where_nobody_takes_turns_waking_adds_nobody() -> None:
+    rota = Rota(single=False, turns=False)
+    consumer = FakeConsumer("a")
+    rota.add(consumer)
+    for _ in range(3):
+        consumer.parked = True
+        rota.wake(consumer)
+    rota.remove(consumer)
+    assert len(rota) == 0
+    assert rota.next() is None

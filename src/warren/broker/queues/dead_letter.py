@@ -27,34 +27,45 @@ from warren.broker.message import Address, Message, Traits
 
 if TYPE_CHECKING:
     from warren.broker.queues.queue import Queue
+    from warren.broker.queues.ready import Entry
 
 #: One entry of x-death, its values still as they lie on the wire: chains of queues can be long.
 Death = dict[str, bytes]
 _REJECTED = encode_value("rejected")
 
 
-def dead_letter(queue: Queue, message: Message, reason: str) -> None:
-    """Give a message up. It goes on when the broker settles: chains of queues need no stack."""
+def dead_letter(queue: Queue, message: Message, reason: str, entry: Entry | None = None) -> None:
+    """Give a message up, and with it the entry that it is in.
+
+    It goes on when the broker settles: chains of queues need no stack. Until then the entry stays
+    in the store, so that the batch that forgets it is the one that has the letter.
+    """
     if queue.settings.dead_letter_exchange is not None:
-        queue.core.dead_letters.append((queue, message, reason))
+        queue.core.dead_letters.append((queue, message, reason, entry))
+    elif entry is not None:
+        queue.done_with(entry)
 
 
-def send_letter(queue: Queue, message: Message, reason: str) -> None:
-    """Publish a message to its queue's dead-letter exchange, if there is one."""
+def send_letter(queue: Queue, message: Message, reason: str, entry: Entry | None) -> None:
+    """Publish a message to its queue's dead-letter exchange; then its entry is done with."""
     settings, vhost = queue.settings, queue.vhost
     exchange = vhost.exchanges.get(settings.dead_letter_exchange or "")
     key = settings.dead_letter_routing_key
-    if exchange is None or (key is not None and len(raw(key)) > 255):
-        return
-    now_s = vhost.core.clock.wall_ms() // 1000
-    letter, deaths = make_letter(
-        message, queue.name, reason, now_s, exchange=exchange.name, routing_key=key
-    )
-    keys = (letter.address.routing_key, *letter.traits.copies)
-    targets = vhost.route(exchange, keys, letter)
-    if reason != "rejected":
-        targets = [target for target in targets if not _is_cycle(target.name, deaths)]
-    vhost.deliver(letter, targets)
+    if exchange is not None and (key is None or len(raw(key)) <= 255):
+        now_s = vhost.core.clock.wall_ms() // 1000
+        letter, deaths = make_letter(
+            message, queue.name, reason, now_s, exchange=exchange.name, routing_key=key
+        )
+        keys = (letter.address.routing_key, *letter.traits.copies)
+        targets = vhost.route(exchange, keys, letter)
+        if reason != "rejected":
+            targets = [target for target in targets if not _is_cycle(target.name, deaths)]
+        vhost.deliver(letter, targets)
+    if entry is not None:
+        if queue.deleted:
+            queue.core.release(message)
+        else:
+            queue.done_with(entry)
 
 
 def make_letter(

@@ -314,8 +314,7 @@ class Queue:
         """A ready message goes, dead-lettered if the queue says so."""
         message = entry[1]
         self.ready_bytes -= message.body_size
-        dead_letter(self, message, reason)
-        self.done_with(entry)
+        dead_letter(self, message, reason, entry)
 
     # -- out -------------------------------------------------------------------------------------
     def deliver(self) -> None:
@@ -385,8 +384,7 @@ class Queue:
         if self.deleted:
             self.core.release(entry[1])
             return
-        dead_letter(self, entry[1], "rejected")
-        self.done_with(entry)
+        dead_letter(self, entry[1], "rejected", entry)
 
     def give_back(self, entry: Entry) -> None:
         """Unacknowledged: the message returns to its place."""
@@ -399,8 +397,7 @@ class Queue:
         returns = entry[3] + 1
         limit = self.settings.delivery_limit
         if limit is not None and returns > limit:
-            dead_letter(self, message, "delivery_limit")
-            self.done_with(entry)
+            dead_letter(self, message, "delivery_limit", entry)
             return
         place = entry[0]
         if self.kind == "quorum":

@@ -7,7 +7,8 @@ thousand busy consumers cost nothing. With a single active consumer only that on
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left, insort
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
 class Rota:
     """The consumers of a queue and whose turn it is."""
 
-    __slots__ = ("_all", "_by_priority", "_turns", "active", "single")
+    __slots__ = ("_all", "_by_priority", "_order", "_turns", "_without_turns", "active", "single")
 
-    def __init__(self, single: bool, *, by_priority: bool = True) -> None:
+    def __init__(self, single: bool, *, by_priority: bool = True, turns: bool = True) -> None:
         self.single = single
         self._by_priority = by_priority
+        #: Only one is ever asked, or (a stream) everybody is.
+        self._without_turns = single or not turns
         #: The single active consumer, where the queue has that mode.
         self.active: Consumer | None = None
         self._all: dict[Consumer, None] = {}
-        self._turns: dict[int, deque[Consumer]] = {}  # by priority, highest first
+        self._turns: dict[int, OrderedDict[Consumer, None]] = {}  # by priority
+        self._order: list[int] = []  # priorities with somebody in line, negated: highest first
 
     def __len__(self) -> int:
         return len(self._all)
@@ -41,32 +45,31 @@ class Rota:
 
     def add(self, consumer: Consumer) -> None:
         self._all[consumer] = None
-        if self.single:
-            if self.active is None:
-                self.active = consumer
-            return
-        self._queue_up(consumer)
+        if self.single and self.active is None:
+            self.active = consumer
+        if not self._without_turns:
+            self._queue_up(consumer)
 
     def _queue_up(self, consumer: Consumer) -> None:
         turns = self._turns.get(consumer.priority)
         if turns is None:
-            self._turns[consumer.priority] = deque((consumer,))
-            self._turns = dict(sorted(self._turns.items(), reverse=True))
-        else:
-            turns.append(consumer)
+            turns = self._turns[consumer.priority] = OrderedDict()
+            insort(self._order, -consumer.priority)
+        turns[consumer] = None
+
+    def _close_line(self, priority: int) -> None:
+        del self._turns[priority]
+        del self._order[bisect_left(self._order, -priority)]
 
     def remove(self, consumer: Consumer) -> None:
         self._all.pop(consumer, None)
-        if self.single:
-            if self.active is consumer:
-                self.active = self._successor()
-            return
-        if not consumer.parked:
-            turns = self._turns.get(consumer.priority)
-            if turns is not None and consumer in turns:
-                turns.remove(consumer)
-                if not turns:
-                    del self._turns[consumer.priority]
+        if self.single and self.active is consumer:
+            self.active = self._successor()
+        turns = self._turns.get(consumer.priority)
+        if turns is not None and consumer in turns:
+            del turns[consumer]
+            if not turns:
+                self._close_line(consumer.priority)
 
     def _successor(self) -> Consumer | None:
         # The longest waiting; on classic queues that of the highest priority.
@@ -84,19 +87,21 @@ class Rota:
                 return active
             active.parked = True
             return None
-        for priority, turns in list(self._turns.items()):
+        while self._order:
+            priority = -self._order[0]
+            turns = self._turns[priority]
             while turns:
-                consumer = turns.popleft()
+                consumer, _ = turns.popitem(last=False)
                 if consumer.can_take():
-                    turns.append(consumer)
+                    turns[consumer] = None
                     return consumer
                 consumer.parked = True
-            del self._turns[priority]
+            self._close_line(priority)
         return None
 
     def wake(self, consumer: Consumer) -> None:
         """A consumer can take messages again."""
         if consumer.parked:
             consumer.parked = False
-            if not self.single and consumer in self._all:
+            if not self._without_turns and consumer in self._all:
                 self._queue_up(consumer)

@@ -49,8 +49,8 @@ class StreamQueue:
         self.auto_delete = auto_delete
         self.owner = owner
         self.arguments = arguments if arguments is not None else Table()
-        self.settings = QueueSettings.from_arguments(self.arguments)
-        self.rota = Rota(single=False)
+        self.settings: QueueSettings = self.core.policies.settings_for(self)
+        self.rota = Rota(single=False, turns=False)
         self.log_id = log_id
         self.ready = Ready()  # what the consumer being fed reads next
         self.deleted = False
