@@ -90,7 +90,11 @@ class Warren:
         began = time.perf_counter()
         with open(log, "wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "warren", "broker", "--port", str(port), *store],
+                [
+                    *(sys.executable, "-m", "warren", "broker", "--port", str(port)),
+                    *("--management-port", "0"),  # its default may be taken by the other broker
+                    *store,
+                ],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
