@@ -19,6 +19,7 @@ from tests.fuzz.operations import Script, Step, octets
 from warren.broker import connection
 from warren.broker.channel import Channel
 from warren.broker.core import BrokerCore
+from warren.broker.message import OVERHEAD
 from warren.testing import FakeClock
 
 pytestmark = [pytest.mark.timeout(60 + 4 * SECONDS)]
@@ -91,14 +92,24 @@ class Client:
         if session.held and not self.connection.blocked:
             session.go_on()  # it has read, so it is listened to again
 
-    def unacked(self) -> list[Any]:
-        """Queue, entry and consumer of everything that the broker waits to hear of."""
+    def channels(self) -> list[Channel]:
         session = self.connection.session
         waiting = [assembly.handler for assembly in session.assembling.values()]
-        channels = [c for c in (*session.ready.values(), *waiting) if isinstance(c, Channel)]
+        return [c for c in (*session.ready.values(), *waiting) if isinstance(c, Channel)]
+
+    def uncommitted(self) -> list[Any]:
+        """Messages of open transactions."""
+        return [
+            message
+            for channel in self.channels()
+            for _, message, _ in channel.publisher.transaction or ()
+        ]
+
+    def unacked(self) -> list[Any]:
+        """Queue, entry and consumer of everything that the broker waits to hear of."""
         return [
             delivery
-            for channel in channels
+            for channel in self.channels()
             for delivery in (
                 *channel.unacked.values(),
                 *(delivery for _, _, delivery in channel._settled_in_transaction),
@@ -151,6 +162,7 @@ class Stage:
         """Counts and bytes agree with what is really there."""
         unacked = [delivery for client in self.clients for delivery in client.unacked()]
         messages = {entry[1] for _, entry, _ in unacked}
+        messages.update(message for client in self.clients for message in client.uncommitted())
         queues = self.core.vhosts[VHOST].queues.values()
         for queue in queues:
             held = [entry[1] for holder, entry, _ in unacked if holder is queue]
@@ -163,7 +175,8 @@ class Stage:
             assert sum(message.body_size for message in held) == queue.unacked_bytes
             messages.update(ready)
         if all(queue.kind != "stream" for queue in queues):
-            assert self.core.held_bytes == sum(len(message.content) for message in messages)
+            held = sum(len(message.content) + OVERHEAD for message in messages)
+            assert self.core.held_bytes == held
 
     def check_nobody_waits_in_vain(self) -> None:
         """A message that is ready has no consumer that could take it."""

@@ -27,6 +27,7 @@ from tests.fuzz.test_fuzz_broker import (
     small_budget,
 )
 from warren.broker.core import BrokerCore
+from warren.broker.message import OVERHEAD
 from warren.store.sqlite import SqliteStore
 from warren.testing import FakeClock
 
@@ -157,7 +158,7 @@ def _entries(each: Any) -> list[Any]:
         found = each._load(ready.after)
         assert len(found) == paged
         for entry in found:
-            each.core.held_bytes -= len(entry[1].content)
+            each.core.held_bytes -= len(entry[1].content) + OVERHEAD
         entries += found
     return entries
 

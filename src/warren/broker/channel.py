@@ -14,6 +14,7 @@ from warren.amqp.frames import METHOD, encode_frame
 from warren.broker.consumer import Consumer
 from warren.broker.declaring import DECLARING
 from warren.broker.inspection import REPLY_TO
+from warren.broker.message import OVERHEAD
 from warren.broker.publisher import Publisher
 from warren.broker.queues.arguments import check_consume
 from warren.broker.queues.ready import Entry
@@ -120,6 +121,8 @@ class Channel:
         self.vhost.past.update(self.counts())
         self.core.channel_closed(self)
         self.drop_reply_consumer()
+        if self.publisher.transaction:
+            self.publisher.rollback()
         for consumer in list(self.consumers.values()):
             consumer.queue.remove_consumer(consumer)
         self.consumers.clear()
@@ -299,7 +302,7 @@ class Channel:
             queue.forget(entry)
         message.holders -= 1
         if not message.holders:
-            self.core.held_bytes -= len(message.content)
+            self.core.held_bytes -= len(message.content) + OVERHEAD
         if consumer is not None:
             consumer.outstanding -= 1
             self.outstanding -= 1

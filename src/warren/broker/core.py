@@ -18,6 +18,7 @@ from warren.broker.admin import Admin
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
 from warren.broker.journal import Journal
+from warren.broker.message import OVERHEAD
 from warren.broker.policies import Policies
 from warren.broker.publisher import Publisher
 from warren.broker.queues.dead_letter import send_letter
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: The RabbitMQ whose behaviour this broker has.
 RABBITMQ_VERSION = "3.10.8"
-#: What is held of small messages takes about four times its octets.
+#: Octets held, above which durable queues leave new messages on disk, whatever the limit is.
 PAGE_ABOVE = 128 << 20
 CAPABILITIES = (
     "publisher_confirms",
@@ -216,7 +217,7 @@ class BrokerCore:
         """One queue less holds the message."""
         message.holders -= 1
         if not message.holders:
-            self.held_bytes -= len(message.content)
+            self.held_bytes -= len(message.content) + OVERHEAD
 
     @property
     def must_page(self) -> bool:

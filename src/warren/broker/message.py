@@ -15,6 +15,9 @@ from warren.amqp.properties import (
 )
 from warren.amqp.tables import Table
 
+#: Octets it takes to hold a message, besides its content: the objects round it.
+OVERHEAD = 260
+
 
 class Address:
     """Exchange and routing key of a message, shared by all messages that have the same."""

@@ -12,7 +12,7 @@ from warren.amqp.properties import encode_property
 from warren.amqp.session import undecodable
 from warren.amqp.tables import join_table, split_table
 from warren.broker.inspection import REPLY_TO, inspect
-from warren.broker.message import PLAIN, Address, Message, Traits
+from warren.broker.message import OVERHEAD, PLAIN, Address, Message, Traits
 from warren.broker.reply import ReplyConsumer
 from warren.broker.vhost import NeedsMessage
 from warren.errors import (
@@ -120,7 +120,7 @@ class Publisher:
             return
         route.published += 1
         core = self._core
-        core.held_bytes += len(content)
+        core.held_bytes += len(content) + OVERHEAD
         message.holders = 1  # ours, until every queue has been asked
         if (traits.persistent or route.keeps_all) and core.journal is not None:
             self._batch = core.journal.number
@@ -131,7 +131,7 @@ class Publisher:
                 self._refused_by_queue()
         message.holders -= 1
         if not message.holders:
-            core.held_bytes -= len(content)
+            core.held_bytes -= len(content) + OVERHEAD
 
     def _no_properties(self, header_size: int) -> Traits:
         if header_size != 22:
@@ -212,6 +212,8 @@ class Publisher:
             self._vhost.deliver(message, [t for t in targets if isinstance(t, ReplyConsumer)])
             targets = [t for t in targets if not isinstance(t, ReplyConsumer)]
         if self.transaction is not None:
+            self._core.held_bytes += len(message.content) + OVERHEAD
+            message.holders = 1  # the transaction's
             self.transaction.append((route, message, targets))
         else:
             self._deliver(route, message, targets)
@@ -326,11 +328,15 @@ class Publisher:
         waiting, self.transaction = self.transaction, []
         complete = True
         for route, message, targets in waiting:
+            self._core.release(message)
             alive = [queue for queue in targets if not queue.deleted]
             complete = self._deliver(route, message, alive) and complete
         return complete
 
     def rollback(self) -> None:
+        """Forget what the transaction holds."""
+        for _, message, _ in self.transaction or ():
+            self._core.release(message)
         self.transaction = []
 
 

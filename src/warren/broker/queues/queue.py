@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp.tables import Table, encode_value, join_table, split_table
-from warren.broker.message import Message
+from warren.broker.message import OVERHEAD, Message
 from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
 from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
@@ -193,7 +193,7 @@ class Queue:
 
     def _keep(self, message: Message) -> None:
         if not message.holders:
-            self.core.held_bytes += len(message.content)
+            self.core.held_bytes += len(message.content) + OVERHEAD
         message.holders += 1
 
     def _load(self, after: int) -> list[Entry]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from warren.amqp.content import properties_of
 from warren.broker.inspection import inspect
-from warren.broker.message import Address, Message, Traits
+from warren.broker.message import OVERHEAD, Address, Message, Traits
 from warren.broker.queues.ready import Entry
 from warren.store.base import Row
 
@@ -25,7 +25,7 @@ def restore_entry(journal: Journal, position: int, row: Row, seen_before: int) -
     message = restore_message(row)
     message.shared = shared
     message.holders = 1
-    journal.held(len(content))
+    journal.held(len(content) + OVERHEAD)
     if position <= seen_before:
         returns = max(1, returns)
     deadline = journal.to_deadline_ms(expires_at) if expires_at else 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table, Timestamp, encode_value, join_table, split_table
-from warren.broker.message import Message
+from warren.broker.message import OVERHEAD, Message
 from warren.broker.queues.arguments import QueueSettings, parse_age_s
 from warren.broker.queues.ready import Entry, Ready
 from warren.broker.queues.restore import restore_message
@@ -91,7 +91,7 @@ class StreamQueue:
         parts["headers"] = join_table(entries)
         kept = message.rewritten(parts, message.address, message.traits)
         kept.holders = 1
-        self.core.held_bytes += len(kept.content)
+        self.core.held_bytes += len(kept.content) + OVERHEAD
         now_ms = self.core.clock.wall_ms()
         if self.log_id:
             # Position 0 is never written; the time of writing stands where the expiry would.
@@ -116,7 +116,7 @@ class StreamQueue:
             for _, row in rows:
                 message = restore_message(row)
                 message.holders = 1
-                journal.held(len(message.content))
+                journal.held(len(message.content) + OVERHEAD)
                 self._append(message, row[1])
             after = rows[-1][0]
 
