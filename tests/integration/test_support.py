@@ -128,6 +128,8 @@ def pytest_run(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]
                 env={**os.environ, "TMPDIR": str(tmp_path)},
                 stdout=subprocess.PIPE,
                 text=True,
+                # A shell starts background jobs with SIGINT ignored, and their children inherit it.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         )
         return runs[-1]
