@@ -8,11 +8,14 @@ from warren.amqp import methods as m
 from warren.amqp.handlers import ChannelHandler
 from warren.errors import ChannelError
 
+#: Octets it takes to hold a piece of a body, besides the piece itself.
+PIECE = 48
+
 
 class Assembly:
     """A publish whose content has not fully arrived."""
 
-    __slots__ = ("arguments", "body_size", "handler", "header", "ids", "left", "pieces")
+    __slots__ = ("arguments", "body_size", "handler", "header", "held", "ids", "left", "pieces")
 
     def __init__(self, handler: ChannelHandler, arguments: bytes, ids: tuple[int, int]) -> None:
         self.handler = handler
@@ -22,6 +25,13 @@ class Assembly:
         self.body_size = 0
         self.left = 0
         self.pieces: list[bytes] = []
+        #: What it takes to hold header and pieces.
+        self.held = 0
+
+    @property
+    def wanted(self) -> bool:
+        """False if nobody will look at the content: it is read, and thrown away."""
+        return not isinstance(self.handler, Draining | NotOpen)
 
 
 class Draining:

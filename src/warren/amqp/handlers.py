@@ -54,6 +54,10 @@ class ConnectionHandler(Protocol):
         """The client has begun to publish: from now on it can be blocked."""
         ...
 
+    def half_received(self, size: int) -> None:
+        """So many octets more (or less) of unfinished messages are held."""
+        ...
+
     def close(self) -> None:
         """The connection is over; its channels have been closed before."""
         ...

@@ -22,7 +22,7 @@ right close method. Every number and text is RabbitMQ's.
 from __future__ import annotations
 
 from warren.amqp import methods as m
-from warren.amqp.assembly import Assembly, Draining, NotOpen
+from warren.amqp.assembly import PIECE, Assembly, Draining, NotOpen
 from warren.amqp.content import HEADER_START, encode_content
 from warren.amqp.frames import (
     BODY,
@@ -79,6 +79,8 @@ class ServerSession:
         self.ready: dict[int, ChannelHandler] = {}
         self.assembling: dict[int, Assembly] = {}
         self.draining: set[int] = set()
+        #: What the messages take that have arrived in part.
+        self.half_bytes = 0
         self.frame_limit = FRAME_MIN_SIZE
         self.frame_max = frame_max
         self.channel_max = channel_max
@@ -303,8 +305,9 @@ class ServerSession:
         else:
             assembly.left -= len(payload)
             # More than was announced, or more than is allowed, is read and not kept.
-            if payload and assembly.left >= 0 and assembly.body_size <= self.max_message_bytes:
+            if payload and assembly.left >= 0 and self._wants(assembly):
                 assembly.pieces.append(payload)
+                self._held(assembly, len(payload) + PIECE)
             self.handler.published()
             if assembly.left == 0:
                 self._content_done(assembly, number)
@@ -312,13 +315,23 @@ class ServerSession:
     def _content_header(self, assembly: Assembly, number: int, payload: bytes) -> None:
         assembly.header = payload
         assembly.body_size = assembly.left = HEADER_START.unpack_from(payload)[2]
+        self._held(assembly, len(payload) + PIECE)
         self.handler.published()
         if assembly.left == 0:
             self._content_done(assembly, number)
 
+    def _wants(self, assembly: Assembly) -> bool:
+        return assembly.wanted and assembly.body_size <= self.max_message_bytes
+
+    def _held(self, assembly: Assembly, size: int) -> None:
+        assembly.held += size
+        self.half_bytes += size
+        self.handler.half_received(size)
+
     def _content_done(self, assembly: Assembly, number: int) -> None:
         handler, size = assembly.handler, assembly.body_size
         del self.assembling[number]
+        self._held(assembly, -assembly.held)
         if isinstance(handler, Draining):
             self.draining.add(number)
             return
@@ -456,6 +469,8 @@ class ServerSession:
         channel = self.ready.pop(number, None)
         assembly = self.assembling.pop(number, None)
         handler = channel or (assembly.handler if assembly else None)
+        if assembly is not None:
+            self._held(assembly, -assembly.held)
         if handler is not None:
             handler.close()
         self.draining.add(number)
@@ -464,6 +479,8 @@ class ServerSession:
     def _end_channels(self) -> None:
         for channel in [*self.ready.values(), *(a.handler for a in self.assembling.values())]:
             channel.close()
+        for assembly in self.assembling.values():
+            self._held(assembly, -assembly.held)
         self.ready.clear()
         self.assembling.clear()
         self.draining.clear()

@@ -122,8 +122,11 @@ class BrokerConnection:
         return Channel(self, number)
 
     def published(self) -> None:
-        if self.core.alarm and not self.blocked:
+        if self.core.alarm and not self.blocked and self.core.watch.blocks(self):
             self._block()
+
+    def half_received(self, size: int) -> None:
+        self.core.watch.half_received(self, size)
 
     def close(self) -> None:
         """Exclusive queues go with their connection."""
@@ -176,8 +179,8 @@ class BrokerConnection:
         self.shell.reading_changed()
 
     def unblock(self) -> None:
-        """The alarm is over."""
-        self.session.wary = False
+        """The alarm is over, or this one may finish its message."""
+        self.session.wary = bool(self.core.alarm)
         if not self.blocked:
             return
         self.blocked = False

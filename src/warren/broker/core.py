@@ -15,6 +15,7 @@ from typing import Any
 from warren.amqp.session import CHANNEL_MAX, HEARTBEAT_S, MAX_MESSAGE_BYTES
 from warren.amqp.tables import Table
 from warren.broker.admin import Admin
+from warren.broker.alarms import Alarms
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
 from warren.broker.journal import Journal
@@ -74,7 +75,8 @@ class BrokerCore:
         self.heartbeat_s = heartbeat_s
         self.channel_max = channel_max
         self.max_message_bytes = max_message_bytes
-        self.memory_limit_bytes = memory_limit_bytes
+        #: Memory and disk: why publishers are blocked.
+        self.watch = Alarms(self, memory_limit_bytes)
         self.disk_free_limit_bytes = disk_free_limit_bytes
         #: Above so many octets held, what durable queues take goes to the disk only.
         self._page_above = min(memory_limit_bytes // 4 or PAGE_ABOVE, PAGE_ABOVE)
@@ -97,10 +99,6 @@ class BrokerCore:
         self.churn: Counter[str] = Counter()
         self.started_ms = self.clock.wall_ms()
         self.held_bytes = 0
-        #: Why publishers are blocked; empty when they are not.
-        self.alarm = ""
-        self._alarms: dict[str, bool] = {"memory": False, "disk": False}
-        self._alarm_forced = False
         #: Queues with messages on their way to the disk that are to be in memory no longer.
         self.waits_for_commit: dict[Any, None] = {}
         self.last_log = 0
@@ -197,8 +195,8 @@ class BrokerCore:
             confirming, self.confirming = self.confirming, {}
             for publisher in confirming:
                 publisher.send_confirms()
-        if self.memory_limit_bytes:
-            self._watch_memory()
+        if self.watch.memory_limit_bytes:
+            self.watch.watch_memory()
 
     def _guarded(self, act: Callable[..., None], *arguments: Any) -> None:
         """One queue's trouble is not that of the others, nor of the client that happened on it."""
@@ -224,40 +222,27 @@ class BrokerCore:
         """True when messages that lie on disk should not be kept in memory as well."""
         return self.held_bytes > self._page_above
 
-    def _watch_memory(self) -> None:
-        if not self._alarm_forced:
-            self._set_alarm("memory", self.held_bytes > self.memory_limit_bytes)
+    @property
+    def memory_limit_bytes(self) -> int:
+        return self.watch.memory_limit_bytes
 
-    def memory_alarm(self, on: bool) -> None:
-        """Raise or clear the memory alarm by hand."""
-        self._alarm_forced = on
-        self._set_alarm("memory", on)
+    @property
+    def alarm(self) -> str:
+        """Why publishers are blocked; empty when they are not."""
+        return self.watch.reason
 
     @property
     def alarms(self) -> dict[str, bool]:
         """``memory`` and ``disk``: raised or not."""
-        return dict(self._alarms)
+        return dict(self.watch.raised)
+
+    def memory_alarm(self, on: bool) -> None:
+        """Raise or clear the memory alarm by hand."""
+        self.watch.force_memory(on)
 
     def disk_alarm(self, on: bool) -> None:
         """The disk is full, fails, or can't follow; or it is well again."""
-        self._set_alarm("disk", on)
-
-    def _set_alarm(self, name: str, on: bool) -> None:
-        if self._alarms[name] == on:
-            return
-        self._alarms[name] = on
-        state = "raised: publishers are blocked" if on else "cleared"
-        log.warning("%s alarm %s (%d octets held)", name, state, self.held_bytes)
-        both = all(self._alarms.values())
-        raised = [name for name, state in self._alarms.items() if state]
-        self.alarm = (
-            "low on both memory and disk" if both else "".join(f"low on {name}" for name in raised)
-        )
-        for connection in list(self.connections):
-            if self.alarm:
-                connection.session.wary = True
-            else:
-                connection.unblock()
+        self.watch.set("disk", on)
 
     # -- durability ------------------------------------------------------------------------------
     def new_log(self) -> int:

@@ -70,6 +70,7 @@ class FakeHandler:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
+        self.half_bytes = 0
 
     def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
         self.log.append(("authenticate", mechanism, response))
@@ -93,6 +94,9 @@ class FakeHandler:
         return FakeChannel(number, self.log)
 
     def published(self) -> None: ...
+
+    def half_received(self, size: int) -> None:
+        self.half_bytes += size
 
     def close(self) -> None:
         self.log.append("close")
