@@ -108,6 +108,7 @@ class MemberState:
     drained: bool = False
     #: False: a static member that has gone and may come back.
     present: bool = True
+    session_s: float = 0.0
     rate: float = 0.0
     where: str = ""
 
@@ -239,8 +240,13 @@ class Coordinator(ABC):
         """Tell the dispatcher, whoever it is, and remember it for the next one."""
 
     @abstractmethod
-    async def publish(self, assignments: Sequence[Assignment], state: GroupState) -> None:
-        """Only the dispatcher: send assignments to their members, show ``state`` to all."""
+    async def publish(
+        self, assignments: Sequence[Assignment], state: GroupState | None = None
+    ) -> None:
+        """Only the dispatcher: send assignments to their members, show ``state`` to all.
+
+        No state: the one before will do. The group shows a new one a few times a second at most.
+        """
 
     @abstractmethod
     async def leave(self) -> None:
