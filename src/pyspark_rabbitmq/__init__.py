@@ -1,0 +1,5 @@
+"""Spark finds ``format("rabbitmq")`` here by itself: it looks into every module ``pyspark_*``."""
+
+from warren.spark.datasource import RabbitDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]

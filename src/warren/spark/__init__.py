@@ -1,0 +1,1 @@
+"""RabbitMQ queues as Spark tables, and tables as messages."""

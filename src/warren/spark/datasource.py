@@ -1,0 +1,41 @@
+"""``format("rabbitmq")``: what Spark asks for, and which module answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from warren.spark.columns import DDL
+
+
+class RabbitDataSource(DataSource):
+    """Queues as a table, a table as messages; batch and streaming."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rabbitmq"
+
+    def schema(self) -> str:
+        return DDL
+
+    def reader(self, schema: StructType) -> Any:
+        from warren.spark.batch import QueueReader
+
+        return QueueReader(dict(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802
+        from warren.spark.source import QueueStreamReader
+
+        return QueueStreamReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        from warren.spark.writer import BatchWriter
+
+        return BatchWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
+        from warren.spark.writer import StreamWriter
+
+        return StreamWriter(dict(self.options), schema, overwrite)

@@ -1,0 +1,243 @@
+"""The options of ``format("rabbitmq")``: parsed once into frozen values, unknown ones refused.
+
+Names are compared without case, as Spark does. Where a value can be a secret it never shows in
+``repr``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from warren.client.endpoint import Endpoint
+from warren.errors import ConfigError
+
+SOURCE = 'format("rabbitmq")'
+
+
+# -- kinds of values -----------------------------------------------------------------------------
+def _text(value: str) -> str:
+    return value
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        number = int(value)
+        if number < least:
+            raise ValueError(f"must be at least {least}")
+        return number
+
+    return parse
+
+
+def _flag(value: str) -> bool:
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError("must be true or false")
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value.lower()
+
+    return parse
+
+
+_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _size(value: str) -> int:
+    """Octets: a number, or with a unit as Spark writes it (``64m``)."""
+    text = value.strip().lower().removesuffix("ib").removesuffix("b") or value
+    unit = text[-1:] if text[-1:] in _UNITS else "b"
+    number = int(text.removesuffix(unit)) * _UNITS[unit]
+    if number < 1:
+        raise ValueError("must be at least 1")
+    return number
+
+
+def _span(value: str) -> float:
+    """Seconds: a number, or with a unit (``30s``, ``10m``, ``1h``)."""
+    text = value.strip().lower()
+    for unit in sorted(_SPANS, key=len, reverse=True):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * _SPANS[unit]
+    return float(text)
+
+
+# -- the table -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its name, how its text is read, and what it is for."""
+
+    name: str
+    parse: Callable[[str], Any]
+    doc: str
+    default: Any = None
+    #: How the default is shown in the docs; None: as it is.
+    shown: str | None = None
+    secret: bool = False
+
+
+#: Where the broker is: the same for the source and the sink.
+CONNECTION: tuple[Option, ...] = (
+    Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`; several, "
+           "separated by commas, are tried in order", secret=True),
+    Option("host", _text, "instead of `uri`", "127.0.0.1"),
+    Option("port", _whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
+    Option("vhost", _text, "instead of `uri`", "/"),
+    Option("user", _text, "instead of `uri`, or of the name in it", "guest"),
+    Option("password", _text, "instead of `uri`, or of the password in it", "guest", secret=True),
+    Option("heartbeat", _whole(0), "seconds between signs of life; 0: none", 30),
+    Option("connectTimeoutMs", _whole(1), "how long to wait for a connection", 15_000),
+    Option("tls", _flag, "speak TLS", False, shown="true with `amqps://`"),
+    Option("tlsCaFile", _text, "the authority that signed the broker's certificate",
+           shown="the system's"),
+    Option("tlsCertFile", _text, "this client's certificate"),
+    Option("tlsKeyFile", _text, "its key"),
+    Option("tlsVerify", _flag, "check the broker's certificate and name", True),
+)  # fmt: skip
+
+#: What the source knows besides.
+READING: tuple[Option, ...] = (
+    Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
+    Option("ledger", _text, "a folder, or a URI, that every executor can reach"),
+    Option("managementUri", _text, "where the management API is, for patterns",
+           shown="http://host:15672", secret=True),
+    Option("maxMessagesPerTrigger", _whole(1), "the most messages of one micro-batch",
+           shown="no limit"),
+    Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",
+           shown="no limit"),
+    Option("minPartitions", _whole(1), "tasks to spread the queues over",
+           shown="the cores Spark has"),
+    Option("prefetch", _whole(1), "the most unacknowledged messages of one queue", 20_000),
+    Option("drainTimeoutMs", _whole(1), "how long a drain waits for messages the broker "
+           "announced", 5_000),
+    Option("onMissingQueue", one_of("fail", "wait"), "a queue in the list that is not there",
+           "fail"),
+    Option("ledgerRetention", _span, "how long segments are kept after they were needed",
+           3600.0, shown="1h"),
+    Option("peek", _flag, "`spark.read` only: look at the messages, leave them in the queue",
+           False),
+    Option("startingOffset", _text, "streams only: `first`, `last`, `next` or a number", "first"),
+)  # fmt: skip
+
+#: What the sink knows besides: the sink's own module adds the defaults for property columns.
+WRITING: tuple[Option, ...] = (
+    Option("exchange", _text, "where rows without a column `exchange` go", ""),
+    Option("routingKey", _text, "the routing key of rows without a column `routing_key`", ""),
+    Option("mandatory", _flag, "a row that no queue takes is an error", False),
+    Option("onUnroutable", one_of("fail", "drop", "deadletter"), "what to do with such a row",
+           "fail"),
+    Option("deadLetterExchange", _text, "where they go with `onUnroutable=deadletter`"),
+    Option("confirmWindow", _whole(1), "the most unconfirmed messages of a task", 5_000),
+    Option("confirmTimeoutMs", _whole(1), "how long to wait for a confirm", 60_000),
+)  # fmt: skip
+
+
+# -- reading them --------------------------------------------------------------------------------
+def read_options(
+    given: Mapping[str, str], known: Iterable[Option], *, ignored: Iterable[Option] = ()
+) -> dict[str, Any]:
+    """Values by option name, defaults filled in; raises ConfigError for what can't be used.
+
+    ``ignored`` options belong to the other side: a pipeline may pass one set to both.
+    """
+    table = {option.name.lower(): option for option in known}
+    others = {option.name.lower() for option in ignored} | _SPARKS_OWN
+    values: dict[str, Any] = {option.name: option.default for option in table.values()}
+    for name, text in given.items():
+        option = table.get(name.lower())
+        if option is None:
+            if name.lower() not in others:
+                raise ConfigError(name, _unknown(name, table.values()), SOURCE)
+            continue
+        try:
+            values[option.name] = option.parse(text)
+        except ValueError as error:
+            shown = "the value" if option.secret else repr(text)
+            raise ConfigError(option.name, f"{shown} can't be used: {error}", SOURCE) from None
+    return values
+
+
+#: Spark passes these along by itself.
+_SPARKS_OWN = {"path", "paths", "inferschema", "checkpointlocation", "queryname", "outputmode"}
+
+
+def _unknown(name: str, known: Iterable[Option]) -> str:
+    names = {option.name.lower(): option.name for option in known}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean '{names[near[0]]}'?" if near else f"there are {', '.join(names.values())}"
+    return f"no such option; {hint}"
+
+
+def given_names(given: Mapping[str, str]) -> set[str]:
+    """Lower-case names of the options that were set."""
+    return {name.lower() for name in given}
+
+
+def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    """The brokers to try, in order; what is set beside a ``uri`` wins over what it says."""
+    named = given_names(given)
+    uris = [uri.strip() for uri in (values["uri"] or "").split(",") if uri.strip()]
+    bases = [Endpoint.from_uri(uri) for uri in uris] or [Endpoint(tls=values["tls"])]
+    over: dict[str, Any] = {
+        "heartbeat_s": values["heartbeat"],
+        "connect_timeout_s": values["connectTimeoutMs"] / 1000,
+        "ca_file": values["tlsCaFile"],
+        "cert_file": values["tlsCertFile"],
+        "key_file": values["tlsKeyFile"],
+        "verify": values["tlsVerify"],
+    }
+    for option in ("host", "port", "vhost", "user", "password", "tls"):
+        if option in named:
+            over[option] = values[option]
+    return tuple(base.but(**over) for base in bases)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What the source was told; pickles to executors, shows no secret."""
+
+    endpoints: tuple[Endpoint, ...]
+    queues: tuple[str, ...]
+    ledger: str | None
+    management_uri: Endpoint | None
+    max_messages: int | None
+    max_bytes: int | None
+    min_partitions: int | None
+    prefetch: int
+    drain_timeout_s: float
+    wait_for_queues: bool
+    retention_s: float
+    peek: bool
+    starting_offset: str
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> SourceOptions:
+        values = read_options(given, CONNECTION + READING, ignored=WRITING)
+        queues = tuple(name.strip() for name in (values["queues"] or "").split(","))
+        if not all(queues):
+            raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",
+                              SOURCE)  # fmt: skip
+        uri = values["managementUri"]
+        return cls(
+            endpoints=endpoints(given, values),
+            queues=queues,
+            ledger=values["ledger"],
+            management_uri=Endpoint.from_uri(uri) if uri else None,
+            max_messages=values["maxMessagesPerTrigger"],
+            max_bytes=values["maxBytesPerTrigger"],
+            min_partitions=values["minPartitions"],
+            prefetch=min(values["prefetch"], 65_535),
+            drain_timeout_s=values["drainTimeoutMs"] / 1000,
+            wait_for_queues=values["onMissingQueue"] == "wait",
+            retention_s=values["ledgerRetention"],
+            peek=values["peek"],
+            starting_offset=values["startingOffset"],
+        )

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from warren.errors import ConfigError
+from warren.spark.options import SourceOptions
+
+
+def parse(**given: str) -> SourceOptions:
+    return SourceOptions.parse({"queues": "a", **given})
+
+
+def test_defaults_lead_to_the_broker_of_this_machine() -> None:
+    (endpoint,) = parse().endpoints
+
+    assert endpoint.address == ("127.0.0.1", 5672)
+    assert (endpoint.user, endpoint.password, endpoint.vhost) == ("guest", "guest", "/")
+
+
+def test_what_is_set_beside_a_uri_wins() -> None:
+    (endpoint,) = parse(uri="amqps://ann:secret@mq:1234/v%2Fh", password="other").endpoints
+
+    assert endpoint.address == ("mq", 1234)
+    assert (endpoint.user, endpoint.password, endpoint.vhost) == ("ann", "other", "v/h")
+    assert endpoint.tls
+
+
+def test_several_uris_are_several_brokers() -> None:
+    one, two = parse(uri="amqp://one, amqp://two:5673").endpoints
+
+    assert (one.address, two.address) == (("one", 5672), ("two", 5673))
+
+
+def test_queues_are_split_at_commas() -> None:
+    assert parse(queues="orders, returns.*").queues == ("orders", "returns.*")
+
+
+@pytest.mark.parametrize("given", [{"queue": "a"}, {"Queus": "a"}])
+def test_an_unknown_option_names_the_nearest(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'queues'"):
+        SourceOptions.parse(given)
+
+
+def test_names_are_read_without_case() -> None:
+    assert parse(maxmessagespertrigger="5").max_messages == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("maxMessagesPerTrigger", "0"),
+        ("maxMessagesPerTrigger", "many"),
+        ("maxBytesPerTrigger", "-1m"),
+        ("onMissingQueue", "shrug"),
+        ("peek", "perhaps"),
+        ("uri", "http//nowhere"),
+    ],
+)
+def test_a_value_that_can_not_be_used_names_its_option(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        parse(**{name: value})
+    assert failed.value.option == name
+
+
+def test_sizes_and_spans_have_units() -> None:
+    options = parse(maxBytesPerTrigger="64m", ledgerRetention="10m")
+
+    assert (options.max_bytes, options.retention_s) == (64 << 20, 600.0)
+
+
+def test_without_queues_the_error_says_how_to_name_them() -> None:
+    with pytest.raises(ConfigError, match=r"\.option\('queues'"):
+        SourceOptions.parse({})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"uri": "amqp://ann:sesame@mq/"},
+        {"password": "sesame"},
+        {"managementUri": "http://ann:sesame@mq:15672"},
+    ],
+)
+def test_a_password_shows_nowhere_but_travels_along(given: Any) -> None:
+    options = parse(**given)
+
+    assert "sesame" not in repr(options) + str(options)
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_a_bad_uri_does_not_quote_the_password() -> None:
+    with pytest.raises(ConfigError) as failed:
+        parse(uri="ampq://ann:sesame@mq/")
+    assert "sesame" not in str(failed.value)
