@@ -103,6 +103,17 @@ class BrokerConfig:
         most=65535,
     )
     management_host: str = _setting("", "address for the management HTTP API; as host if not given")
+    management_tls_port: int = _setting(
+        -1,
+        "port for the management HTTP API over TLS, usually 15671; 0 takes any free one, -1 none",
+        least=-1,
+        most=65535,
+    )
+    management_tls_verify: str = _setting(
+        "none",
+        "client certificates of the HTTP API: none are asked for, optional, or required",
+        choices=("none", "optional", "required"),
+    )
 
     @property
     def loopback_user_names(self) -> frozenset[str]:

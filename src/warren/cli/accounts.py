@@ -20,7 +20,8 @@ from warren.cli.options import (
 )
 from warren.cli.output import Column
 from warren.cli.resources import print_rows
-from warren.client.management import Management, Missing, Refused
+from warren.client.management import Management
+from warren.errors import ApiMissing, ApiRefused
 
 USER_COLUMNS = [Column("name", "name"), Column("tags", "tags")]
 VHOST_COLUMNS = [
@@ -116,7 +117,7 @@ def _user_add(options: argparse.Namespace) -> int:
         # The API would overwrite: a user that is there must not lose password and tags so.
         if any(user["name"] == name for user in api.get("users", what=what)):
             hint = f"there is one; 'warren user passwd {name}' changes the password"
-            raise Refused(what, 409, hint)
+            raise ApiRefused(what, 409, hint)
         body = {"password": new_password(options, name), "tags": _tags(options.tags)}
         api.put("users", name, body=body, what=what)
     output.say(f"added user '{name}'; 'warren permission set {name} ...' says what it may do")
@@ -133,7 +134,7 @@ def _user_passwd(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             user = api.get("users", name, what=what)
-        except Missing:
+        except ApiMissing:
             raise _no_user(api, name) from None
         tags = user["tags"] if isinstance(user["tags"], str) else ",".join(user["tags"])
         body = {"password": new_password(options, name), "tags": tags}
@@ -146,7 +147,7 @@ def _user_delete(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             api.delete("users", options.name, what=f"delete user '{options.name}'")
-        except Missing:
+        except ApiMissing:
             raise _no_user(api, options.name) from None
     output.say(f"deleted user '{options.name}'")
     return 0
@@ -161,14 +162,14 @@ def _user_list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _no_user(api: Management, name: str) -> Missing:
+def _no_user(api: Management, name: str) -> ApiMissing:
     return _none(f"user '{name}'", name, [user["name"] for user in api.get("users")])
 
 
-def _none(what: str, name: str, names: list[str]) -> Missing:
+def _none(what: str, name: str, names: list[str]) -> ApiMissing:
     near = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
-    return Missing(f"find {what}", 404, f"it is not there; {hint}")
+    return ApiMissing(f"find {what}", 404, f"it is not there; {hint}")
 
 
 # -- vhosts --------------------------------------------------------------------------------------
@@ -226,9 +227,9 @@ def _permission_clear(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             api.delete("permissions", vhost, user, what=what)
-        except Missing as refusal:
+        except ApiMissing as refusal:
             _check_both(api, user, vhost)
-            raise Missing(what, refusal.status, "it has none") from None
+            raise ApiMissing(what, refusal.status, "it has none") from None
     output.say(f"user '{user}' may do nothing in vhost '{vhost}' now")
     return 0
 

@@ -77,7 +77,8 @@ async def _serve(config: BrokerConfig) -> None:
             f"warren broker listens on {broker.host}:{broker.port}{tls} (Ctrl-C stops it)",
             flush=True,
         )
-        if broker.management_url:
-            print(f"management API on {broker.management_url}/api/", flush=True)
+        urls = [url for url in (broker.management_url, broker.management_tls_url) if url]
+        if urls:
+            print(f"management API on {', '.join(f'{url}/api/' for url in urls)}", flush=True)
         await stop.wait()
         print("warren broker stops", flush=True)

@@ -12,8 +12,8 @@ from typing import Any
 from warren.cli import output
 from warren.cli.messages import read_file
 from warren.cli.options import VHOST, add_command, add_group, open_api
-from warren.client.management import Management, Missing, Refused
-from warren.errors import ConfigError
+from warren.client.management import Management
+from warren.errors import ApiMissing, ApiRefused, ConfigError
 
 
 def add_parser(commands: Any) -> None:
@@ -53,7 +53,7 @@ def _export(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             found = api.get(*_path(options), what="export definitions")
-        except Refused as refusal:
+        except ApiRefused as refusal:
             raise _explained(refusal, options.vhost) from None
     if options.file == "-":
         output.say_json(found)
@@ -83,16 +83,16 @@ def _import(options: argparse.Namespace) -> int:
 def _post(api: Management, options: argparse.Namespace, found: dict[str, Any]) -> None:
     try:
         api.post(*_path(options), body=found, what=f"import {options.file}")
-    except Refused as refusal:
+    except ApiRefused as refusal:
         raise _explained(refusal, options.vhost) from None
 
 
-def _explained(refusal: Refused, vhost: str | None) -> Refused:
+def _explained(refusal: ApiRefused, vhost: str | None) -> ApiRefused:
     """RabbitMQ has two ways to say that a vhost is not there."""
     if vhost is None or (refusal.status != 404 and refusal.reason != "vhost_not_found"):
         return refusal
     hint = f"'warren vhost add {vhost}' makes it"
-    return Missing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
+    return ApiMissing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
 
 
 def _told(found: dict[str, Any]) -> str:

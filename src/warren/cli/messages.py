@@ -15,8 +15,8 @@ from warren.cli import output
 from warren.cli.options import JSON, VHOST, add_command, open_api, vhost_of
 from warren.cli.output import clean, shown
 from warren.cli.resources import EXCHANGES, QUEUES, not_there, page_of
-from warren.client.management import Management, Missing, Refused
-from warren.errors import ConfigError
+from warren.client.management import Management
+from warren.errors import ApiMissing, ApiRefused, ConfigError
 
 #: Properties of a message, and the type of their values.
 PROPERTIES: dict[str, type] = {
@@ -114,7 +114,7 @@ def _publish(options: argparse.Namespace) -> int:
     if routed < sent:
         why = "nothing is bound there for that key" if exchange else "there is no such queue"
         lost = "the message" if sent == 1 else f"{sent - routed} of {sent} messages"
-        raise Refused(f"publish to {to} in vhost '{vhost}'", 200, f"{why}, {lost} went nowhere")
+        raise ApiRefused(f"publish to {to} in vhost '{vhost}'", 200, f"{why}, {lost} went nowhere")
     if not options.json:
         output.say(f"published {_count(sent)} to {to}")
     return 0
@@ -137,7 +137,7 @@ def _publish_one(
     }
     try:
         answer = api.post("exchanges", vhost, name, "publish", body=message, what=what)
-    except Refused as refusal:
+    except ApiRefused as refusal:
         if refusal.status == 404 or "NOT_FOUND - no exchange" in refusal.reason:
             raise not_there(api, EXCHANGES, options.exchange, vhost) from None
         raise
@@ -216,7 +216,7 @@ def _get(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             messages = api.post("queues", vhost, options.queue, "get", body=request, what=what)
-        except Missing:
+        except ApiMissing:
             raise not_there(api, QUEUES, options.queue, vhost) from None
     if options.json:
         output.say_json(messages)

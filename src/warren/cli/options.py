@@ -43,6 +43,12 @@ SERVER.add_argument(
 SERVER.add_argument(
     "--ca-file", metavar="FILE", help="trust https servers whose certificate these have signed"
 )
+SERVER.add_argument(
+    "--client-certificate", metavar="FILE", help="PEM file to show to an https server that asks"
+)
+SERVER.add_argument(
+    "--client-key", metavar="FILE", help="PEM file with its key, unless it has it itself"
+)
 
 VHOST = _shared()
 VHOST.add_argument("--vhost", metavar="NAME", help="virtual host (default /)")
@@ -103,7 +109,12 @@ def open_api(options: argparse.Namespace) -> Management:
     """The server that the options and the environment name."""
     url = options.url or os.environ.get("WARREN_URL") or DEFAULT_URL
     return Management(
-        url, password=_password(url), timeout_s=options.timeout_s, ca_file=options.ca_file
+        url,
+        password=_password(url),
+        timeout_s=options.timeout_s,
+        ca_file=options.ca_file,
+        certificate=options.client_certificate,
+        key=options.client_key,
     )
 
 

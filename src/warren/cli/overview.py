@@ -9,7 +9,8 @@ from typing import Any
 from warren.cli import output
 from warren.cli.options import JSON, add_command, open_api
 from warren.cli.output import duration, shown, size
-from warren.client.management import Management, ManagementError
+from warren.client.management import Management
+from warren.errors import ManagementError
 
 
 def add_parser(commands: Any) -> None:

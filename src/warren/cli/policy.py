@@ -12,8 +12,7 @@ from warren.cli.messages import value_of
 from warren.cli.options import JSON, TABLE, VHOST, add_command, add_group, open_api, vhost_of
 from warren.cli.output import Column
 from warren.cli.resources import Resource, print_rows, rows_of
-from warren.client.management import Missing
-from warren.errors import ConfigError
+from warren.errors import ApiMissing, ConfigError
 
 POLICIES = Resource(
     "policies",
@@ -104,11 +103,11 @@ def _delete(options: argparse.Namespace) -> int:
     with open_api(options) as api:
         try:
             api.delete("policies", vhost, name, what=what)
-        except Missing:
+        except ApiMissing:
             names = [row["name"] for row in rows_of(api, POLICIES, vhost)]
             near = difflib.get_close_matches(name, names, 1)
             hint = f"did you mean '{near[0]}'?" if near else "'warren policy list' shows what is"
-            raise Missing(what, 404, f"it is not there; {hint}") from None
+            raise ApiMissing(what, 404, f"it is not there; {hint}") from None
     output.say(f"deleted policy '{name}' in vhost '{vhost}'")
     return 0
 

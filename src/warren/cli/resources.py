@@ -12,7 +12,8 @@ from typing import Any
 from warren.cli import output
 from warren.cli.options import JSON, TABLE, VHOST, add_command, add_group, open_api, vhost_of
 from warren.cli.output import Column, Row, shown
-from warren.client.management import Management, ManagementError, Missing
+from warren.client.management import Management
+from warren.errors import ApiMissing, ManagementError
 
 _FEATURES = {
     "x-message-ttl": "TTL",
@@ -241,7 +242,7 @@ def rows_of(api: Management, resource: Resource, vhost: str | None) -> list[Row]
         path = (resource.name, vhost) if resource.in_vhost else ("vhosts", vhost, resource.name)
         try:
             rows = api.get(*path, what=what)
-        except Missing:
+        except ApiMissing:
             raise _no_vhost(api, vhost) from None
     return list(rows)
 
@@ -296,29 +297,29 @@ def page_of(api: Management, resource: Resource, name: str, vhost: str | None) -
     path = (resource.name, name) if vhost is None else (resource.name, vhost, name)
     try:
         found = api.get(*path, what=f"show {resource.one} '{name}'")
-    except Missing:
+    except ApiMissing:
         raise not_there(api, resource, name, vhost) from None
     return dict(found)
 
 
-def not_there(api: Management, resource: Resource, name: str, vhost: str | None) -> Missing:
+def not_there(api: Management, resource: Resource, name: str, vhost: str | None) -> ApiMissing:
     """The error for a name that is not there, with the nearest that is."""
     rows = rows_of(api, resource, vhost)  # raises if the vhost is not there either
     names = {str(row.get(key)) for row in rows for key in resource.keys if row.get(key)}
     near = difflib.get_close_matches(name, names, 1)
     where = "" if vhost is None else f" in vhost '{vhost}'"
     hint = f"did you mean '{near[0]}'?" if near else f"warren {resource.name} list shows what is"
-    return Missing(f"find {resource.one} '{name}'{where}", 404, f"it is not there; {hint}")
+    return ApiMissing(f"find {resource.one} '{name}'{where}", 404, f"it is not there; {hint}")
 
 
-def _no_vhost(api: Management, vhost: str) -> Missing:
+def _no_vhost(api: Management, vhost: str) -> ApiMissing:
     try:
         names = [row["name"] for row in api.get("vhosts", query={"columns": "name"})]
     except ManagementError:
         names = []
     near = difflib.get_close_matches(vhost, names, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
-    return Missing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
+    return ApiMissing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
 
 
 def _bindings_of(
@@ -346,10 +347,10 @@ def _show_rows(api: Management, options: argparse.Namespace) -> int:
             raise not_there(api, resource, name, vhost)
         try:
             page_of(api, QUEUES, name, vhost)
-        except Missing as no_queue:
+        except ApiMissing as no_queue:
             try:
                 page_of(api, EXCHANGES, name, vhost)
-            except Missing:
+            except ApiMissing:
                 raise no_queue from None
     print_rows(options, rows, list(resource.columns), none=f"'{name}' has no {resource.name}")
     return 0
@@ -394,7 +395,7 @@ def _close(options: argparse.Namespace) -> int:
         what = f"close connection '{options.name}'"
         try:
             api.delete("connections", options.name, what=what, headers=headers)
-        except Missing:
+        except ApiMissing:
             raise not_there(api, CONNECTIONS, options.name, None) from None
     output.say(f"closed connection '{options.name}'")
     return 0

@@ -12,8 +12,14 @@ from warren.cli.definitions import write_file
 from warren.cli.messages import read_file
 from warren.cli.options import JSON, VHOST, add_command, add_group, confirmed, open_api, vhost_of
 from warren.cli.output import clean
-from warren.client.management import Management, ManagementError, Missing
-from warren.errors import ConfigError, WarrenError
+from warren.client.management import Management
+from warren.errors import (
+    ApiMissing,
+    ConfigError,
+    ManagementError,
+    TopologyHalfDone,
+    TopologyRefused,
+)
 from warren.topology.diff import CHANGE, CREATE, DELETE, REFUSE, SIGNS, Change, Plan, compare
 from warren.topology.dump import dump
 from warren.topology.load import load
@@ -21,20 +27,6 @@ from warren.topology.model import Topology
 from warren.topology.remote import carry_out, read
 
 _STYLES = {CREATE: "green", CHANGE: "yellow", DELETE: "red", REFUSE: "bold red"}
-
-
-class RefusedPlan(WarrenError):
-    """The broker would refuse a part of the file; nothing was done."""
-
-    exit_code = 1
-
-    def __init__(self, file: str, count: int) -> None:
-        super().__init__(file, count)
-        self.file, self.count = file, count
-
-    def __str__(self) -> str:
-        parts = "one thing" if self.count == 1 else f"{self.count} things"
-        return f"the broker would refuse {parts} in {self.file} (see !): nothing was changed"
 
 
 def add_parser(commands: Any) -> None:
@@ -94,7 +86,7 @@ def _plan(api: Management, options: argparse.Namespace) -> Plan:
     actual = read(api, vhost)
     if not actual.vhost_exists and wanted.vhost != vhost:
         hint = f"'warren vhost add {vhost}' makes it, or 'vhost: {vhost}' in the file"
-        raise Missing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
+        raise ApiMissing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
     return compare(wanted, actual, vhost=vhost, prune=options.prune)
 
 
@@ -108,7 +100,7 @@ def _diff(options: argparse.Namespace) -> int:
         _say_plan(plan, address)
         output.say(_summary(plan), "bold")
     if plan.refused:
-        raise RefusedPlan(options.file, len(plan.refused))
+        raise TopologyRefused(options.file, len(plan.refused))
     return 1 if options.exit_code and plan.changes else 0
 
 
@@ -120,7 +112,7 @@ def _apply(options: argparse.Namespace) -> int:
         if plan.refused:
             if options.json:
                 output.say_json(as_json(plan))
-            raise RefusedPlan(options.file, len(plan.refused))
+            raise TopologyRefused(options.file, len(plan.refused))
         losses = plan.count(DELETE)
         question = f"delete {_things(losses)} from vhost '{plan.vhost}'?"
         if losses and not confirmed(options, question):
@@ -139,18 +131,7 @@ def _carry_out(api: Management, plan: Plan) -> None:
             carry_out(api, plan.vhost, change)
         except ManagementError as error:
             left = f"{done} of {len(plan.changes)} changes were made before"
-            raise HalfDone(str(error), left) from error
-
-
-class HalfDone(ManagementError):
-    """The broker refused something that could not be foreseen."""
-
-    def __init__(self, problem: str, left: str) -> None:
-        super().__init__(problem, left)
-        self.problem, self.left = problem, left
-
-    def __str__(self) -> str:
-        return f"{self.problem} ({self.left}; apply again does the rest)"
+            raise TopologyHalfDone(str(error), left) from error
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -222,7 +203,7 @@ def _export(options: argparse.Namespace) -> int:
         actual = read(api, vhost)
         if not actual.vhost_exists:
             hint = "'warren vhost list' shows what is"
-            raise Missing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
+            raise ApiMissing(f"find vhost '{vhost}'", 404, f"it is not there; {hint}")
         source = f"# vhost '{clean(vhost)}' at {api.address}; 'warren topology apply' makes it\n"
     topology: Topology = replace(actual.topology, vhost=vhost)
     text = source + dump(topology)

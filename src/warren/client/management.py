@@ -11,107 +11,22 @@ import socket
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from warren.errors import ConfigError, WarrenError
+from warren.errors import (
+    ApiLoginRefused,
+    ApiMissing,
+    ApiRefused,
+    ApiTimedOut,
+    ApiUnreachable,
+    ApiUntrusted,
+    ConfigError,
+    NotManagement,
+)
 
 DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
 _PORTS = {"http": 15672, "https": 15671}
-
-
-class ManagementError(WarrenError):
-    """The management API did not do what was asked."""
-
-    #: Of a command that ends with it: the command was right, and it failed.
-    exit_code: ClassVar[int] = 1
-
-
-class Unreachable(ManagementError):
-    """Nobody answers at the address."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address, self.reason = address, reason
-
-    def __str__(self) -> str:
-        return (
-            f"nothing answers at {self.address} ({self.reason}): start the broker there, or say "
-            "where its management API is with --url or WARREN_URL"
-        )
-
-
-class TimedOut(ManagementError):
-    """The server took the call, or the connection, and did not answer."""
-
-    def __init__(self, address: str, timeout_s: float) -> None:
-        super().__init__(address, timeout_s)
-        self.address, self.timeout_s = address, timeout_s
-
-    def __str__(self) -> str:
-        return (
-            f"{self.address} has not answered within {self.timeout_s:g} s: "
-            "--timeout-s gives it longer"
-        )
-
-
-class Untrusted(ManagementError):
-    """The server's certificate is signed by nobody we know."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address, self.reason = address, reason
-
-    def __str__(self) -> str:
-        return (
-            f"the certificate of {self.address} is not to be trusted ({self.reason}): --ca-file "
-            "names the file with the certificate of its authority"
-        )
-
-
-class NotManagement(ManagementError):
-    """Something answers, but not a management API."""
-
-    def __init__(self, address: str, what: str) -> None:
-        super().__init__(address, what)
-        self.address, self.what = address, what
-
-    def __str__(self) -> str:
-        return (
-            f"{self.address} is no management API ({self.what}): give its address with --url or "
-            "WARREN_URL; its port is usually 15672, or 15671 with https"
-        )
-
-
-class LoginRefused(ManagementError):
-    """Wrong name or password, or a user who may not use the management API."""
-
-    def __init__(self, address: str, user: str, reason: str) -> None:
-        super().__init__(address, user, reason)
-        self.address, self.user, self.reason = address, user, reason
-
-    def __str__(self) -> str:
-        if self.reason.lower() == "login failed":
-            return (
-                f"{self.address} does not let user '{self.user}' in: wrong name or password; give "
-                "them with --url http://NAME@HOST:PORT and WARREN_PASSWORD"
-            )
-        return f"{self.address} does not let user '{self.user}' in: {self.reason}"
-
-
-class Refused(ManagementError):
-    """The server understood and said no."""
-
-    def __init__(self, what: str, status: int, reason: str) -> None:
-        super().__init__(what, status, reason)
-        self.what, self.status, self.reason = what, status, reason
-
-    def __str__(self) -> str:
-        return f"can't {self.what}: {self.reason}"
-
-
-class Missing(Refused):
-    """What the call is about is not there."""
 
 
 class Management:
@@ -127,6 +42,8 @@ class Management:
         password: str | None = None,
         timeout_s: float = 10.0,
         ca_file: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
     ) -> None:
         parts = _split(url)
         self.scheme, self.host = parts.scheme, parts.hostname or ""
@@ -141,7 +58,7 @@ class Management:
             password = known if parts.password is None else unquote(parts.password)
         token = base64.b64encode(f"{self.user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"}
-        self._tls = _tls(ca_file) if self.scheme == "https" else None
+        self._tls = _tls(ca_file, certificate, key) if self.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
 
     def __repr__(self) -> str:
@@ -223,18 +140,18 @@ class Management:
                     raise NotManagement(self.address, what) from error
             except TimeoutError as error:
                 self.close()
-                raise TimedOut(self.address, self.timeout_s) from error
+                raise ApiTimedOut(self.address, self.timeout_s) from error
             except http.client.HTTPException as error:
                 self.close()
                 raise NotManagement(self.address, _not_http(error)) from error
             except ssl.SSLError as error:
                 self.close()
                 if not isinstance(error, ssl.SSLCertVerificationError):
-                    raise NotManagement(self.address, "it does not speak TLS") from error
-                raise Untrusted(self.address, error.verify_message) from error
+                    raise NotManagement(self.address, _not_tls(error)) from error
+                raise ApiUntrusted(self.address, error.verify_message) from error
             except (OSError, UnicodeError) as error:  # a name that can't be a host's is no text
                 self.close()
-                raise Unreachable(self.address, _reason(error)) from error
+                raise ApiUnreachable(self.address, _reason(error)) from error
 
     def _exchange_once(
         self, method: str, target: str, data: bytes | None, headers: dict[str, str | bytes]
@@ -262,15 +179,15 @@ class Management:
                 raise NotManagement(self.address, "its answer is not JSON") from None
         error, reason = _said(answer)
         if status == 401 and error != "not_authorised":
-            raise LoginRefused(self.address, self.user, reason or "login failed")
+            raise ApiLoginRefused(self.address, self.user, reason or "login failed")
         if status == 401 and reason in (
             "Not management user",
             "User can only log in via localhost",
         ):
-            raise LoginRefused(self.address, self.user, reason)
+            raise ApiLoginRefused(self.address, self.user, reason)
         if status == 404:
-            raise Missing(what, status, reason or "not found")
-        raise Refused(what, status, reason or f"HTTP status {status}")
+            raise ApiMissing(what, status, reason or "not found")
+        raise ApiRefused(what, status, reason or f"HTTP status {status}")
 
 
 def _split(url: str) -> Any:
@@ -294,11 +211,34 @@ def _split(url: str) -> Any:
     return parts
 
 
-def _tls(ca_file: str | None) -> ssl.SSLContext:
+def _tls(ca_file: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=ca_file)
+        context = ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError("--ca-file", f"{ca_file}: {_reason(error)}") from None
+    if certificate is None:
+        if key is not None:
+            raise ConfigError("--client-key", "is of no use without --client-certificate")
+        return context
+    try:
+        # A key with a password would be asked for on the terminal, again and again.
+        context.load_cert_chain(certificate, key, password=lambda: b"")
+    except ssl.SSLError:
+        files = certificate if key is None else f"{certificate} with {key}"
+        hint = "has no certificate and key that belong together; --client-key names the key's file"
+        raise ConfigError("--client-certificate", f"{files} {hint}") from None
+    except OSError as error:
+        raise ConfigError("--client-certificate", f"{certificate}: {_reason(error)}") from None
+    return context
+
+
+def _not_tls(error: ssl.SSLError) -> str:
+    if "ALERT" in (error.reason or ""):
+        return (
+            f"it refuses the connection: {str(error.reason).replace('_', ' ').lower()}; "
+            "--client-certificate shows it who you are"
+        )
+    return "it does not speak TLS"
 
 
 def _said(answer: bytes) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from warren.management import (
     users,
     vhosts,
 )
+from warren.management.listeners import Listener
 from warren.management.messages import Request, Response
 from warren.management.prometheus import metrics
 from warren.management.site import Site
@@ -44,7 +45,7 @@ _RESOURCES = (
 class Api:
     """RabbitMQ's HTTP API on a broker, and ``/metrics`` beside it."""
 
-    def __init__(self, core: BrokerCore, listeners: dict[str, tuple[str, int]]) -> None:
+    def __init__(self, core: BrokerCore, listeners: list[Listener]) -> None:
         self._core = core
         routes = [route for resource in _RESOURCES for route in resource.ROUTES]
         self._site = Site(core, routes, listeners=listeners)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from warren.errors import Refusal
 from warren.management.call import Call
 from warren.management.erlang import NODE
+from warren.management.listeners import expire_before
 from warren.management.messages import Response, answer, bad_request
 from warren.management.rules import administrator, in_vhost
 from warren.management.site import Route
 
 _QUEUE = "aliveness-test"
-_UNITS = {"days": 86_400, "weeks": 604_800, "months": 2_592_000, "years": 31_536_000}
+_UNITS = {"days": 86_400, "weeks": 604_800, "months": 2_628_000, "years": 31_536_000}
+#: As far as dates go.
+_LAST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _PROTOCOLS = {
-    **dict.fromkeys(("amqp091", "amqp0.9.1", "amqp-0.9.1", "amqp10", "amqp1.0"), "amqp"),
-    **dict.fromkeys(("amqps", "amqp/ssl"), "amqp/ssl"),
-    **dict.fromkeys(("management", "rabbitmq_management"), "http"),
+    **dict.fromkeys(("amqp091", "amqp0.9.1", "amqp0-9-1", "amqp0_9_1"), "amqp"),
+    **dict.fromkeys(("amqp10", "amqp1.0", "amqp1-0", "amqp1_0"), "amqp"),
+    "amqps": "amqp/ssl",
+    **dict.fromkeys(("http1", "http1.1", "http_api", "management", "management_ui", "ui"), "http"),
+    **dict.fromkeys(("cli", "distribution"), "clustering"),
 }
 _SINGLE = {"status": "ok", "reason": "single node cluster"}
 
@@ -41,12 +47,33 @@ def _alarms(call: Call, reason: str) -> Any:
 
 
 def certificates(call: Call) -> Any:
-    """Checked when the broker starts; here only the question is."""
-    if not call.names["within"].isdigit():
-        raise bad_request("Invalid expiration value.")
-    if call.names["unit"] not in _UNITS:
+    """Those that end before the time is over, of the broker and of its authorities."""
+    try:
+        within = int(call.names["within"])
+    except ValueError:
+        raise bad_request("Invalid expiration value.") from None
+    unit = _UNITS.get(call.names["unit"].lower())
+    if unit is None:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
-    return {"status": "ok"}
+    now_s = call.core.clock.wall_ms() / 1000
+    moment = datetime.fromtimestamp(max(0, min(now_s + within * unit, _LAST_S)), UTC)
+    expired = [
+        {
+            "node": NODE,
+            "protocol": listener.protocol,
+            "interface": listener.host,
+            "port": listener.port,
+            "certfile": listener.certificate,
+            "cacertfile": listener.ca,
+            "certfile_expires_on": own,
+            "cacertfile_expires_on": authorities,
+        }
+        for listener in call.site.listeners
+        for own in [expire_before(listener.certificate, moment)]
+        for authorities in [expire_before(listener.ca, moment)]
+        if own or authorities
+    ]
+    return _failed("Certificates expiring", expired=expired) if expired else {"status": "ok"}
 
 
 def port_listener(call: Call) -> Any:
@@ -54,7 +81,7 @@ def port_listener(call: Call) -> Any:
         wanted = int(call.names["port"])
     except ValueError:
         raise bad_request("Invalid port") from None
-    ports = [port for _, port in call.site.listeners.values()]
+    ports = [listener.port for listener in call.site.listeners]
     if wanted in ports:
         return {"status": "ok", "port": wanted}
     return _failed("No active listener", missing=wanted, ports=ports)
@@ -62,10 +89,11 @@ def port_listener(call: Call) -> Any:
 
 def protocol_listener(call: Call) -> Any:
     name = call.names["protocol"]
-    wanted = _PROTOCOLS.get(name.lower(), name)
-    if wanted in call.site.listeners:
+    wanted = _PROTOCOLS.get(name.lower(), name.lower())
+    protocols = [listener.protocol for listener in call.site.listeners]
+    if wanted in protocols:
         return {"status": "ok", "protocol": wanted}
-    return _failed("No active listener", missing=wanted, protocols=list(call.site.listeners))
+    return _failed("No active listener", missing=wanted, protocols=protocols)
 
 
 def fine(call: Call) -> Any:

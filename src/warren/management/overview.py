@@ -43,28 +43,29 @@ def listeners(call: Call) -> list[dict[str, Any]]:
     return [
         {
             "node": NODE,
-            "protocol": protocol,
-            "ip_address": host,
-            "port": port,
-            "socket_opts": {"backlog": 4096, "nodelay": True},
+            "protocol": listener.protocol,
+            "ip_address": listener.host,
+            "port": listener.port,
+            "socket_opts": {"backlog": 4096, "nodelay": True, **listener.tls_options},
         }
-        for protocol, (host, port) in call.site.listeners.items()
+        for listener in call.site.listeners
     ]
 
 
 def _contexts(call: Call) -> list[dict[str, Any]]:
     return [
         {
-            "ssl_opts": [],
+            "ssl_opts": listener.tls_options or [],
             "node": NODE,
             "description": "RabbitMQ Management",
             "path": "/",
             "cowboy_opts": "[{sendfile,false}]",
-            "ip": host,
-            "port": str(port),
+            "ip": listener.host,
+            "port": str(listener.port),
+            **({"ssl": "true"} if listener.certificate else {}),
         }
-        for protocol, (host, port) in call.site.listeners.items()
-        if protocol.startswith("http")
+        for listener in call.site.listeners
+        if listener.protocol.startswith("http")
     ]
 
 

@@ -12,6 +12,7 @@ from warren.broker.logins import is_loopback
 from warren.broker.users import User
 from warren.errors import AccessRefused
 from warren.management.call import Call
+from warren.management.listeners import Listener
 from warren.management.messages import HttpError, Request, Response, answer, not_found
 from warren.management.rules import Rule, anyone
 from warren.management.sampler import Sampler
@@ -48,10 +49,10 @@ class Site:
     """Answers requests; on the broker's own thread, without waiting."""
 
     def __init__(
-        self, core: BrokerCore, routes: Iterable[Route], *, listeners: dict[str, tuple[str, int]]
+        self, core: BrokerCore, routes: Iterable[Route], *, listeners: list[Listener]
     ) -> None:
         self.core = core
-        #: Protocol -> (address, port) of what the broker listens on.
+        #: What the broker listens on.
         self.listeners = listeners
         self.sampler = Sampler(core)
         self._by_length: dict[tuple[int, str], list[Route]] = {}

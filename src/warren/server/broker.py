@@ -18,6 +18,7 @@ from warren.clock import Clock
 from warren.config import BrokerConfig
 from warren.errors import ListenError
 from warren.management.api import Api
+from warren.management.listeners import Listener
 from warren.server.faults import Faults
 from warren.server.http import HttpServer
 from warren.server.server import Server
@@ -70,6 +71,7 @@ class Broker:
         self.port = self.config.port
         self.tls_port = self.config.tls_port
         self.management_port = self.config.management_port
+        self.management_tls_port = self.config.management_tls_port
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -79,13 +81,14 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         context = server_context(self.config)
+        server_context(self.config, "management_tls_verify")  # a wrong setting is told before
         if self.config.data_dir:
             self.core.open_store(SqliteStore(self.config.data_dir))
         try:
             self.port = await self._server.start(self.config.host, self.config.port)
             if context is not None and self.config.tls_port >= 0:
                 await self._start_tls(context)
-            if self.config.management_port >= 0:
+            if max(self.config.management_port, self.config.management_tls_port) >= 0:
                 await self._start_management()
         except BaseException:
             if self.core.journal is not None:
@@ -94,18 +97,33 @@ class Broker:
         return self
 
     async def _start_management(self) -> None:
-        host = self.config.management_host or self.host
-        listeners = {"amqp": (self.host, self.port)}
+        config, host = self.config, self.config.management_host or self.host
+        files = {
+            "certificate": config.tls_certificate,
+            "key": config.tls_key,
+            "ca": config.tls_ca,
+        }
+        listeners = [Listener("amqp", self.host, self.port)]
         if self.tls_port >= 0:
-            listeners["amqp/ssl"] = (self.host, self.tls_port)
-        api = Api(self.core, listeners)
-        self._http = HttpServer(self.core, api.handle, self._server.after_event)
+            tls = Listener("amqp/ssl", self.host, self.tls_port, **files, verify=config.tls_verify)
+            listeners.append(tls)
+        self._http = HttpServer(
+            self.core, Api(self.core, listeners).handle, self._server.after_event
+        )
         try:
-            self.management_port = await self._http.start(host, self.config.management_port)
+            if config.management_port >= 0:
+                self.management_port = await self._http.start(host, config.management_port)
+                listeners.append(Listener("http", host, self.management_port))
+            if config.management_tls_port >= 0:
+                context = server_context(config, "management_tls_verify")
+                port = await self._http.start(host, config.management_tls_port, context)
+                verify = config.management_tls_verify
+                listeners.append(Listener("https", host, port, **files, verify=verify))
+                self.management_tls_port = port
         except ListenError:
+            await self._http.stop()
             await self._server.stop()
             raise
-        listeners["http"] = (host, self.management_port)
 
     async def _start_tls(self, context: ssl.SSLContext) -> None:
         try:
@@ -183,9 +201,17 @@ class Broker:
     @property
     def management_url(self) -> str:
         """Where the management HTTP API is; empty if the broker does not listen for it."""
+        return self._http_url("http", self.management_port)
+
+    @property
+    def management_tls_url(self) -> str:
+        """Where it is over TLS; empty if the broker does not listen for it."""
+        return self._http_url("https", self.management_tls_port)
+
+    def _http_url(self, scheme: str, port: int) -> str:
         name = self.config.management_host or self.host
         host = f"[{name}]" if ":" in name else name
-        return f"http://{host}:{self.management_port}" if self._http is not None else ""
+        return f"{scheme}://{host}:{port}" if self._http is not None and port >= 0 else ""
 
     @property
     def tls_url(self) -> str:

@@ -17,6 +17,7 @@ import h11
 from warren.broker.core import BrokerCore
 from warren.errors import ListenError
 from warren.management.messages import Request, Response
+from warren.server.tls import HANDSHAKE_TIMEOUT_S
 
 log = logging.getLogger(__name__)
 
@@ -43,25 +44,34 @@ class HttpServer:
         self._core = core
         self._answer = answer
         self._after_event = after_event
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._clients: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
-        """Listen; returns the port."""
+        """Listen, here as well as elsewhere; returns the port."""
         try:
-            self._listener = await asyncio.start_server(self._client, host, port, ssl=tls)
+            listener = await asyncio.start_server(
+                self._client,
+                host,
+                port,
+                ssl=tls,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls is not None else None,
+            )
         except OSError as error:
-            raise ListenError(host, port, _explain(error)) from None
-        return int(self._listener.sockets[0].getsockname()[1])
+            option = "--management-port" if tls is None else "--management-tls-port"
+            raise ListenError(host, port, _explain(error, option)) from None
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        if self._listener is None:
-            return
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for task in list(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
-        await self._listener.wait_closed()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        self._listeners.clear()
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -217,15 +227,15 @@ def _reason(status: int) -> bytes:
     return HTTPStatus(status).phrase.encode()
 
 
-def _explain(error: OSError) -> str:
+def _explain(error: OSError, option: str) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            "the management port is taken (another broker? choose one with --management-port, "
+            f"the management port is taken (another broker? choose one with {option}, "
             "0 for any, -1 for none)"
         )
     if error.errno == errno.EACCES:
-        return "--management-port is not allowed (ports below 1024 need root)"
-    return f"--management-port: {error.strerror or error}"
+        return f"{option} is not allowed (ports below 1024 need root)"
+    return f"{option}: {error.strerror or error}"
 
 
 def _text(value: bytes) -> str:

@@ -54,8 +54,10 @@ _SHORT = {
 }
 
 
-def server_context(config: BrokerConfig) -> ssl.SSLContext | None:
+def server_context(config: BrokerConfig, verify: str = "tls_verify") -> ssl.SSLContext | None:
     """What the broker shows and asks for; None without a certificate.
+
+    ``verify`` names the setting that says what is asked of clients.
 
     Raises:
         ConfigError: a file is not there, or is not what it should be.
@@ -64,17 +66,18 @@ def server_context(config: BrokerConfig) -> ssl.SSLContext | None:
         for name in ("tls_key", "tls_ca"):
             if getattr(config, name):
                 raise ConfigError(name, "is of no use without tls_certificate")
-        if config.tls_port >= 0:
-            raise ConfigError("tls_port", "needs a certificate: set tls_certificate, and tls_key")
+        for name in ("tls_port", "management_tls_port"):
+            if getattr(config, name) >= 0:
+                raise ConfigError(name, "needs a certificate: set tls_certificate, and tls_key")
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load_certificate(context, config)
     if config.tls_ca:
         _load_ca(context, config.tls_ca)
-    elif config.tls_verify != "none":
-        raise ConfigError("tls_verify", "clients can't be verified without tls_ca")
-    context.verify_mode = _VERIFY[config.tls_verify]
+    elif getattr(config, verify) != "none":
+        raise ConfigError(verify, "clients can't be verified without tls_ca")
+    context.verify_mode = _VERIFY[getattr(config, verify)]
     return context
 
 

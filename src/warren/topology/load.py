@@ -6,26 +6,12 @@ import difflib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
-from warren.errors import WarrenError
+from warren.errors import TopologyError
 from warren.topology.model import Binding, Exchange, Policy, Queue, Topology
-
-
-class TopologyError(WarrenError):
-    """A file that can't be taken as it is."""
-
-    exit_code: ClassVar[int] = 2
-
-    def __init__(self, file: str, line: int, problem: str) -> None:
-        super().__init__(file, line, problem)
-        self.file, self.line, self.problem = file, line, problem
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.problem}"
 
 
 def load(text: str, file: str = "topology") -> Topology:

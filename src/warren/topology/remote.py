@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warren.client.management import Management, Missing
+from warren.client.management import Management
+from warren.errors import ApiMissing
 from warren.topology.diff import CREATE, DELETE, Change
 from warren.topology.model import Actual, Binding, Exchange, Policy, Queue, Topology
 
@@ -16,7 +17,7 @@ def read(api: Management, vhost: str) -> Actual:
     what = f"read the topology of vhost '{vhost}'"
     try:
         exchanges = api.get("exchanges", vhost, what=what)
-    except Missing:
+    except ApiMissing:
         return Actual(vhost_exists=False, exchange_names=PREDECLARED, exchange_types=types)
     queues = api.get("queues", vhost, what=what)
     own = [row for row in queues if _is_plain(row)]
@@ -118,7 +119,7 @@ def carry_out(api: Management, vhost: str, change: Change) -> None:
     elif change.action == DELETE:
         try:
             api.delete(*_path(item, vhost), what=what)
-        except Missing:
+        except ApiMissing:
             return
     elif isinstance(item, Binding):
         assert change.action == CREATE

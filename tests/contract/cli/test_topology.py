@@ -10,7 +10,8 @@ import pytest
 
 from tests.contract.cli.conftest import Cli
 from tests.support.brokers import TestBroker
-from warren.client.management import Management, Refused
+from warren.client.management import Management
+from warren.errors import ApiRefused
 from warren.topology.diff import CREATE, Change
 from warren.topology.model import Binding, Exchange, Policy, Queue
 from warren.topology.remote import carry_out
@@ -332,6 +333,6 @@ def test_what_is_refused_beforehand_is_what_the_broker_refuses(
         try:
             carry_out(api, vhost, Change(CREATE, item.kind, str(item), item=item))
             refusal = None
-        except Refused as error:
+        except ApiRefused as error:
             refusal = str(error)
     assert bool(told) == bool(refusal), (told, refusal)

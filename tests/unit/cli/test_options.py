@@ -14,7 +14,14 @@ from warren.errors import ConfigError
 
 
 def given(**values: object) -> argparse.Namespace:
-    defaults = {"url": None, "timeout_s": 10.0, "ca_file": None, "yes": False}
+    defaults = {
+        "url": None,
+        "timeout_s": 10.0,
+        "ca_file": None,
+        "client_certificate": None,
+        "client_key": None,
+        "yes": False,
+    }
     return argparse.Namespace(**{**defaults, **values})
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from warren.client.management import (
-    LoginRefused,
-    Management,
+from warren.client.management import Management
+from warren.errors import (
+    ApiLoginRefused,
+    ApiMissing,
+    ApiRefused,
+    ApiTimedOut,
+    ApiUnreachable,
+    ApiUntrusted,
     ManagementError,
-    Missing,
     NotManagement,
-    Refused,
-    TimedOut,
-    Unreachable,
-    Untrusted,
 )
 
 
@@ -51,15 +51,15 @@ def test_a_reason_is_told_in_plain_words(reason: Any, told: str) -> None:
 
 
 def test_an_answer_without_a_reason_is_told_by_its_status() -> None:
-    with pytest.raises(Refused, match="can't do it: HTTP status 500"):
+    with pytest.raises(ApiRefused, match="can't do it: HTTP status 500"):
         Management()._judge(500, b"<html>", "do it")
 
 
 def test_kinds_of_refusals_are_told_apart() -> None:
-    assert type(refusal(404)) is Missing
-    assert type(refusal(401, "not_authorized", "Login failed")) is LoginRefused
-    assert type(refusal(401, "not_authorised", "Not management user")) is LoginRefused
-    assert type(refusal(401, "not_authorised", "Access refused.")) is Refused
+    assert type(refusal(404)) is ApiMissing
+    assert type(refusal(401, "not_authorized", "Login failed")) is ApiLoginRefused
+    assert type(refusal(401, "not_authorised", "Not management user")) is ApiLoginRefused
+    assert type(refusal(401, "not_authorised", "Access refused.")) is ApiRefused
 
 
 def test_what_is_not_json_is_no_management_api() -> None:
@@ -70,13 +70,13 @@ def test_what_is_not_json_is_no_management_api() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        Unreachable("http://h:1", "refused"),
-        TimedOut("http://h:1", 0.5),
-        Untrusted("https://h:1", "self-signed"),
+        ApiUnreachable("http://h:1", "refused"),
+        ApiTimedOut("http://h:1", 0.5),
+        ApiUntrusted("https://h:1", "self-signed"),
         NotManagement("http://h:1", "it speaks AMQP"),
-        LoginRefused("http://h:1", "alice", "Login failed"),
-        Refused("do it", 400, "no"),
-        Missing("do it", 404, "not there"),
+        ApiLoginRefused("http://h:1", "alice", "Login failed"),
+        ApiRefused("do it", 400, "no"),
+        ApiMissing("do it", 404, "not there"),
     ],
     ids=lambda error: type(error).__name__,
 )

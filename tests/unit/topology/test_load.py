@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.topology.load import TopologyError, load
+from warren.errors import TopologyError
+from warren.topology.load import load
 from warren.topology.model import Binding, Exchange, Policy, Queue, Topology
 from warren.topology.rules import problems
 
