@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
 # with git, make and Python 3.11 is enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test test-fast soak check format bench docs clean
+.PHONY: help setup java servers demo test test-fast soak check format bench docs clean
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -12,19 +12,22 @@ PYTEST := PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(INSTALLED) servers  ## everything a developer needs: .venv, RabbitMQ, etcd
+setup: $(INSTALLED) java servers  ## everything a developer needs: .venv, Java, RabbitMQ, etcd
 
 $(INSTALLED): pyproject.toml constraints.txt tools/setup.sh
 	@tools/setup.sh python
 	@touch $@
 
+java:
+	@tools/setup.sh java
+
 servers:
 	@tools/setup.sh servers
 
-demo: $(INSTALLED)  ## watch the broker at work
+demo: $(INSTALLED) java  ## watch the broker at work
 	@$(BIN)/warren demo
 
-test: $(INSTALLED) servers  ## every test, on warren and on a real RabbitMQ
+test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
 	$(PYTEST) $(ARGS)
 
 test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
@@ -42,7 +45,7 @@ format: $(INSTALLED)  ## put the code into the one format
 soak: $(INSTALLED)  ## the crash loop, long: 200 rounds of kill -9 (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 
-bench: $(INSTALLED) servers  ## warren and RabbitMQ side by side
+bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(INSTALLED)  ## write docs/reference anew

@@ -2,12 +2,13 @@
 # Sets a machine up for working on warren. Does only what is not done yet, and says what it does.
 #
 #   tools/setup.sh python    the virtual environment .venv with warren and its development tools
+#   tools/setup.sh java      a Java runtime for Spark, if none is found that it can use
 #   tools/setup.sh servers   the servers that tests and benchmarks start for themselves
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Debian package and the file that shows that it is there. A later part of warren that needs more
-# from Debian (a Java runtime for Spark, a browser for the web page) adds its line here.
+# from Debian (a browser for the web page) adds its line here.
 SERVERS=(
     "rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server"
     "etcd-server /usr/bin/etcd"
@@ -66,6 +67,26 @@ servers() {
     [ ${#missing[@]} = 0 ] || install_servers "${missing[@]}"
 }
 
+# Spark runs on Java 17 or newer. Looked for where warren.spark.session() looks for it.
+has_java() {
+    local each found
+    for each in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} "$(command -v java)" /usr/lib/jvm/*/bin/java; do
+        found=$("$each" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' || true)
+        [ "${found:-0}" -ge 17 ] && return 0
+    done
+    return 1
+}
+
+# Not called java: has_java calls that.
+java_runtime() {
+    if has_java; then return; fi
+    local each
+    for each in 17 21; do
+        if (apt_install "openjdk-$each-jre-headless"); then return; fi
+    done
+    die "no Java for Spark: please install a Java runtime, 17 or newer"
+}
+
 find_python() {
     local each
     for each in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
@@ -93,5 +114,6 @@ python() {
 
 case ${1:-} in
     python | servers) "$1" ;;
-    *) die "usage: tools/setup.sh python|servers" ;;
+    java) java_runtime ;;
+    *) die "usage: tools/setup.sh python|java|servers" ;;
 esac
