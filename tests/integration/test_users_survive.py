@@ -78,7 +78,7 @@ def test_a_deleted_virtual_host_does_not_come_back(lives: Lives) -> None:
 
 def test_an_old_password_does_not_come_back(lives: Lives) -> None:
     lives(lambda admin: admin.set_password("guest", "new"))
-    assert lives(lambda admin: admin.authenticate("guest", "new", from_loopback=True))
+    assert lives(lambda admin: admin.authenticate("guest", "new", host="127.0.0.1"))
 
 
 def test_neither_a_password_nor_its_plain_hash_is_in_the_folder(

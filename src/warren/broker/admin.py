@@ -8,14 +8,21 @@ for anew.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from warren.broker.logins import FailedLogins
+from warren.broker.logins import FailedLogins, LoginCounts, is_loopback
 from warren.broker.permissions import Access, Permission, Permissions, TopicPermission
-from warren.broker.users import SHA256, User, Users, hash_password, read_hash
+from warren.broker.users import SHA256, User, Users, hash_password, name_in, read_hash
 from warren.broker.vhost import VirtualHost
-from warren.errors import AdminError, ConnectionForced, NotAllowed, TooManyChannels
+from warren.errors import (
+    AccessRefused,
+    AdminError,
+    ConnectionForced,
+    NotAllowed,
+    TooManyChannels,
+)
 
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
@@ -34,6 +41,8 @@ class Admin:
         self._users = Users(loopback_users)
         self._permissions = Permissions()
         self._failed = FailedLogins(core.clock)
+        #: How many there were, and how they ended.
+        self.logins = LoginCounts()
 
     # -- users -----------------------------------------------------------------------------------
     def put_user(
@@ -105,26 +114,35 @@ class Admin:
 
     # -- logging in ------------------------------------------------------------------------------
     def log_in(self, connection: BrokerConnection, mechanism: str, response: bytes) -> User:
-        """The user of a connection's SASL response."""
-        return self._users.log_in(
-            mechanism,
-            response,
-            from_loopback=connection.from_loopback,
-            certificate=connection.certificate,
-        )
+        """The user of a connection's SASL response; raises AccessRefused."""
+        with self._counted("amqp091", connection.peer[0], name_in(mechanism, response)):
+            return self._users.log_in(
+                mechanism,
+                response,
+                from_loopback=connection.from_loopback,
+                certificate=connection.certificate,
+            )
 
-    def authenticate(self, name: str, password: str, *, from_loopback: bool) -> User:
+    def authenticate(self, name: str, password: str, *, host: str, protocol: str = "http") -> User:
         """The user of a name and a password; raises AccessRefused."""
         octets = password.encode("utf-8", "surrogateescape")
-        return self._users.authenticate(name, octets, from_loopback=from_loopback)
+        with self._counted(protocol, host, name):
+            return self._users.authenticate(name, octets, from_loopback=is_loopback(host))
 
-    def failed_login(self, host: str) -> None:
-        """Somebody there got it wrong: from the fourth time on, the next one has to wait."""
-        self._failed.failed(host)
+    @contextmanager
+    def _counted(self, protocol: str, host: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except AccessRefused:
+            self.logins.count(protocol, succeeded=False)
+            self._failed.failed(host, name)
+            raise
+        self.logins.count(protocol, succeeded=True)
+        self._failed.succeeded(host, name)
 
-    def login_delay_ms(self, host: str) -> int:
-        """How long the next login from there has to wait."""
-        return self._failed.delay_ms(host)
+    def login_wait_ms(self, host: str, name: str) -> int | None:
+        """How long a login has to wait because others failed; None if it is refused unseen."""
+        return self._failed.wait_ms(host, name)
 
     # -- virtual hosts ---------------------------------------------------------------------------
     def put_vhost(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
@@ -9,7 +10,8 @@ from warren.amqp.session import ServerSession
 from warren.amqp.tables import Table
 from warren.broker.channel import Channel
 from warren.broker.logins import is_loopback
-from warren.broker.users import MECHANISMS
+from warren.broker.users import MECHANISMS, name_in
+from warren.errors import AccessRefused
 
 if TYPE_CHECKING:
     from warren.broker.consumer import Consumer
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from warren.broker.permissions import Access
     from warren.broker.users import CertificateName, User
     from warren.broker.vhost import AnyQueue, VirtualHost
+
+log = logging.getLogger(__name__)
 
 #: How many octets of deliveries may wait for one connection's socket.
 BUDGET = 512 * 1024
@@ -26,6 +30,7 @@ class CountingSession(ServerSession):
     """A session that counts what goes in and out, a read or a write at a time."""
 
     received_bytes = received = sent_bytes = sent = 0
+    handler: BrokerConnection
 
     def receive(self, data: bytes) -> None:
         self.received_bytes += len(data)
@@ -37,6 +42,21 @@ class CountingSession(ServerSession):
         self.sent_bytes += len(data)
         self.sent += 1
         return data
+
+    def _authenticate(self, response: bytes) -> None:
+        """A login waits for its turn where others have failed."""
+        wait_ms = self.handler.login_wait_ms(self.mechanism, response)
+        if wait_ms:
+            self.hold("login")
+            self.handler.core.timers.after(wait_ms, lambda: self._let_in(response))
+        else:
+            super()._authenticate(response)
+
+    def _let_in(self, response: bytes) -> None:
+        if self.state == "securing":  # the peer may have gone meanwhile
+            super()._authenticate(response)
+            self.go_on("login")
+            self.handler.wants_write()
 
 
 class BrokerConnection:
@@ -75,13 +95,22 @@ class BrokerConnection:
         #: Called when the session has something to write; set by the shell.
         self.shell: Any = None
         self._closed = False
-        delay_ms = core.admin.login_delay_ms(peer[0])
-        if delay_ms:
-            self.session.hold("login")
-            core.timers.after(delay_ms, self._let_in)
+        #: Too many have failed: the login is refused without a look at it.
+        self._unwelcome = False
 
     # -- for the session -------------------------------------------------------------------------
+    def login_wait_ms(self, mechanism: str, response: bytes) -> int:
+        """How long a login has to wait; a certificate can't be guessed."""
+        if mechanism == "EXTERNAL":
+            return 0
+        wait_ms = self.core.admin.login_wait_ms(self.peer[0], name_in(mechanism, response))
+        self._unwelcome = wait_ms is None
+        return wait_ms or 0
+
     def authenticate(self, mechanism: str, response: bytes) -> bytes | None:
+        if self._unwelcome:
+            log.warning("%s: %s login refused: too many have failed", self.name, mechanism)
+            raise AccessRefused("too many logins have failed")
         self.user = self.core.log_in(self, mechanism, response)
         self.user_name = self.user.name
         self.impersonator = "impersonator" in self.user.tags
@@ -103,11 +132,6 @@ class BrokerConnection:
     @property
     def from_loopback(self) -> bool:
         return is_loopback(self.peer[0])
-
-    def _let_in(self) -> None:
-        """Logins failed where it comes from, so it had to wait."""
-        self.session.go_on("login")
-        self.wants_write()
 
     @property
     def channels(self) -> list[Channel]:

@@ -154,7 +154,6 @@ class BrokerCore:
             # A name is whatever a stranger sent: it must not make up lines of its own.
             said = "".join(each if each.isprintable() else "?" for each in str(refusal))
             log.warning("%s: %s login refused: %s", connection.name, mechanism, said)
-            self.admin.failed_login(connection.peer[0])
             raise
 
     def close_connections(self, reason: str) -> int:

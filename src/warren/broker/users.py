@@ -83,6 +83,11 @@ def _salted(salt: bytes, password: bytes, hashing: Callable[[bytes], Any]) -> by
     return salt + bytes(hashing(salt + password).digest())
 
 
+def printable(text: str) -> str:
+    """What a stranger sent, for a log: it must not make up lines of its own."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 _NOBODY = User("", hash_password(secrets.token_hex()))
 
 
@@ -158,6 +163,16 @@ class CertificateName:
     """Whom a verified client certificate names; empty if it names nobody."""
 
     name: str
+
+
+def name_in(mechanism: str, response: bytes) -> str:
+    """The name in a SASL response; none in one that names nobody, or that can't be read."""
+    if mechanism == "EXTERNAL":
+        return ""
+    try:
+        return _read_response(mechanism, response)[0]
+    except SyntaxRefused:
+        return ""
 
 
 def _read_response(mechanism: str, response: bytes) -> tuple[str, bytes]:

@@ -23,6 +23,8 @@ class Request:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = field(default=b"", repr=False)
     peer: str = ""
+    #: It has had its wait, see Response.wait_ms.
+    waited: bool = False
 
 
 @dataclass(slots=True)
@@ -32,8 +34,8 @@ class Response:
     status: int = 200
     pieces: Iterator[bytes] | tuple[bytes, ...] = ()
     headers: list[tuple[str, str]] = field(default_factory=list)
-    #: How long to keep the answer back.
-    delay_ms: int = 0
+    #: Not an answer yet: ask again after this time, having ``waited``.
+    wait_ms: int = 0
 
 
 class HttpError(Exception):
@@ -44,7 +46,6 @@ class HttpError(Exception):
     ) -> None:
         super().__init__(status, error, reason)
         self.status, self.error, self.reason, self.headers = status, error, reason, headers
-        self.delay_ms = 0
 
     def response(self) -> Response:
         if not self.error:
@@ -54,8 +55,15 @@ class HttpError(Exception):
             self.status,
             (encode(body),),
             [("content-type", "application/json"), *self.headers],
-            self.delay_ms,
         )
+
+
+class Later(Exception):
+    """Ask again after a while: logins that failed make this one wait."""
+
+    def __init__(self, wait_ms: int) -> None:
+        super().__init__(wait_ms)
+        self.wait_ms = wait_ms
 
 
 def not_found() -> HttpError:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from warren.broker.core import BrokerCore
-from warren.broker.logins import is_loopback
-from warren.broker.users import User
+from warren.broker.users import User, printable
 from warren.errors import AccessRefused
 from warren.management.call import Call
 from warren.management.listeners import Listener
-from warren.management.messages import HttpError, Request, Response, answer, not_found
+from warren.management.messages import HttpError, Later, Request, Response, answer, not_found
 from warren.management.rules import Rule, anyone
 from warren.management.sampler import Sampler
 
@@ -65,6 +64,8 @@ class Site:
             return self._handle(request)
         except HttpError as error:
             return error.response()
+        except Later as later:
+            return Response(429, wait_ms=later.wait_ms)
         except Exception:
             log.exception("%s /%s failed", request.method, "/".join(request.path))
             return Response(500)
@@ -97,16 +98,18 @@ class Site:
 
     def _log_in(self, request: Request) -> User:
         name, password = _credentials(request.headers.get("authorization", ""))
+        if not request.waited:
+            wait_ms = self.core.admin.login_wait_ms(request.peer, name)
+            if wait_ms is None:
+                log.warning("HTTP access denied: %s: too many logins have failed", request.peer)
+                raise HttpError(401, "not_authorized", "Login failed", _REALM)
+            if wait_ms:
+                raise Later(wait_ms)
         try:
-            user = self.core.admin.authenticate(
-                name, password, from_loopback=is_loopback(request.peer)
-            )
+            user = self.core.admin.authenticate(name, password, host=request.peer)
         except AccessRefused as refusal:
-            self.core.admin.failed_login(request.peer)
-            log.warning("HTTP access denied: %s", refusal)
-            error = HttpError(401, "not_authorized", "Login failed", _REALM)
-            error.delay_ms = self.core.admin.login_delay_ms(request.peer)
-            raise error from None
+            log.warning("HTTP access denied: %s", printable(str(refusal)))
+            raise HttpError(401, "not_authorized", "Login failed", _REALM) from None
         if not user.may("management"):
             log.warning("HTTP access denied: user '%s' - Not management user", user.name)
             raise HttpError(401, "not_authorised", "Not management user")

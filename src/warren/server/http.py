@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from email.utils import formatdate
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
@@ -93,6 +94,9 @@ class HttpServer:
     async def answer(self, request: Request) -> Response:
         """Answer, and wait until what was changed is safe."""
         response = self._answer(request)
+        if response.wait_ms:
+            await self._wait(response.wait_ms)
+            response = self._answer(replace(request, waited=True))
         self._after_event()
         journal = self._core.journal
         if journal is not None and request.method not in ("GET", "HEAD"):
@@ -102,9 +106,14 @@ class HttpServer:
                 async with asyncio.timeout(COMMIT_TIMEOUT_S):
                     while journal.committed < barrier:  # noqa: ASYNC110 - it has no event
                         await asyncio.sleep(0.002)
-        if response.delay_ms:
-            await asyncio.sleep(response.delay_ms / 1000)
         return response
+
+    async def _wait(self, wait_ms: int) -> None:
+        """By the broker's own clock."""
+        over = asyncio.Event()
+        self._core.timers.after(wait_ms, over.set)
+        self._after_event()
+        await over.wait()
 
 
 class _Exchange:

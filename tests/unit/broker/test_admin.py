@@ -29,16 +29,16 @@ def test_a_new_broker_has_guest_who_may_do_everything(admin: Admin) -> None:
     assert [user.name for user in admin.users()] == ["guest"]
     assert admin.user("guest").may("administrator")  # type: ignore[union-attr]
     assert admin.may("guest", "/", "configure", "queue", "anything")
-    assert admin.authenticate("guest", "guest", from_loopback=True).name == "guest"
+    assert admin.authenticate("guest", "guest", host="127.0.0.1").name == "guest"
 
 
 def test_putting_a_user_tells_whether_it_is_new(admin: Admin) -> None:
     assert admin.put_user("ann", password="old", tags="management, monitoring")
     assert not admin.put_user("ann", password="new")
     assert admin.user("ann").tags == ()  # type: ignore[union-attr]
-    assert admin.authenticate("ann", "new", from_loopback=False).name == "ann"
+    assert admin.authenticate("ann", "new", host="203.0.113.7").name == "ann"
     with pytest.raises(AccessRefused):
-        admin.authenticate("ann", "old", from_loopback=False)
+        admin.authenticate("ann", "old", host="203.0.113.7")
 
 
 def test_tags_come_as_text_or_as_a_list(admin: Admin) -> None:
@@ -58,11 +58,11 @@ def test_a_user_keeps_its_limits_when_it_is_changed(admin: Admin) -> None:
 def test_a_password_is_set_and_cleared(admin: Admin) -> None:
     admin.put_user("ann")
     admin.set_password("ann", "sesame")
-    assert admin.authenticate("ann", "sesame", from_loopback=False)
+    assert admin.authenticate("ann", "sesame", host="203.0.113.7")
     admin.clear_password("ann")
     assert admin.user("ann").password_hash_text == ""  # type: ignore[union-attr]
     with pytest.raises(AccessRefused):
-        admin.authenticate("ann", "sesame", from_loopback=False)
+        admin.authenticate("ann", "sesame", host="203.0.113.7")
 
 
 def test_a_deleted_user_takes_its_permissions_along(admin: Admin) -> None:
