@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warren._version import __version__
-from warren.errors import ConfigError, ListenError, ProtocolError, Refusal, WarrenError
+from warren.errors import ClientError, ConfigError, ListenError, ProtocolError, Refusal, WarrenError
 
 if TYPE_CHECKING:
+    from warren.amqp.properties import Properties
+    from warren.client.connection import connect
     from warren.config import BrokerConfig
     from warren.server.broker import Broker
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - grouped
     # Broker
     "Broker",
     "BrokerConfig",
+    # Client
+    "Properties",
+    "connect",
     # Errors
+    "ClientError",
     "ConfigError",
     "ListenError",
     "ProtocolError",
@@ -25,7 +31,12 @@ __all__ = [
     "__version__",
 ]
 
-_LAZY = {"Broker": "warren.server.broker", "BrokerConfig": "warren.config"}
+_LAZY = {
+    "Broker": "warren.server.broker",
+    "BrokerConfig": "warren.config",
+    "Properties": "warren.amqp.properties",
+    "connect": "warren.client.connection",
+}
 
 
 def __getattr__(name: str) -> Any:
