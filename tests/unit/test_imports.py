@@ -60,7 +60,15 @@ FOREIGN: dict[str, set[str]] = {
 }
 
 # These decide and never wait: bytes and a time in, bytes and a next_deadline() out.
-SANS_IO = ("amqp", "broker", "groups.assign", "groups.member", "spark.plan")
+SANS_IO = (
+    "amqp",
+    "broker",
+    "groups.assign",
+    "groups.dispatcher",
+    "groups.member",
+    "groups.seat",
+    "spark.plan",
+)
 WAITING = {"asyncio", "socket", "time"}
 
 

@@ -7,6 +7,7 @@ assignments from it, and notices who has gone. It decides nothing. What it must 
   not yet noticed; what such a one still publishes never overwrites what its successor published.
 * ``Elected`` brings a report of every member that can be reached. Later ones come as ``Reported``.
 * ``Left`` comes soon after a member has gone, by goodbye or by death, without polling by the group.
+  A report that the member sent before it went is not told after that, however late it comes.
 * A report and an assignment replace the one before: only the newest counts, so one that is lost
   is made good by the next. The group sends both again from time to time.
 * When it can't be reached it tells ``Unreachable`` once and keeps trying by itself; when it is
@@ -45,6 +46,10 @@ class Stamp:
     step: int = 0
 
 
+#: Of no assignment at all.
+NEVER = Stamp()
+
+
 @dataclass(frozen=True)
 class Report:
     """What a member says of itself. The first one is how it joins."""
@@ -56,7 +61,7 @@ class Report:
     #: How long its queues wait for it, if it is static and has gone.
     session_s: float = 0.0
     #: Of the newest assignment that it has taken up.
-    stamp: Stamp = Stamp()
+    stamp: Stamp = NEVER
     #: Queues whose messages it may be working on, those it is about to release included.
     held: tuple[str, ...] = ()
     #: Queues that it was assigned and could not claim, with the broker's reason.

@@ -1,0 +1,410 @@
+"""What the elected member decides: who shall hold what, and when to move it. No clock, no sockets.
+
+The dispatcher keeps a *target* (queue → member). A queue reaches a member's assignment only when
+no other member that is there may still work on it: its former holder has to report first that it
+let go. So a handover touches two members and the others never hear of it. Reports and assignments
+may be late or lost; both are whole lists, stamped, and sent again until they are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from warren.groups import assign
+from warren.groups.coordination.base import (
+    NEVER,
+    Assignment,
+    Command,
+    GroupState,
+    MemberState,
+    QueueState,
+    Rebalance,
+    Report,
+    Stamp,
+)
+
+#: An assignment that was not taken up by then is sent again.
+RESEND_S = 1.0
+#: How many rebalances of the past are remembered.
+HISTORY = 20
+
+
+@dataclass(frozen=True)
+class QueueFacts:
+    """What the broker says of a queue. ``problem``: why no member may be given it."""
+
+    messages: int | None = None
+    consumers: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a group is balanced."""
+
+    balance: Literal["count", "load"] = "count"
+    #: At most one rebalance in so many seconds; the first comes at once, deaths don't wait.
+    min_interval_s: float = 3.0
+    #: By load: how often to look, and how much of a member's mean load a move must gain.
+    load_interval_s: float = 10.0
+    worth: float = 0.1
+
+
+@dataclass
+class _Seen:
+    """One member as the dispatcher knows it."""
+
+    report: Report
+    #: Queues of the newest assignment, and its stamp.
+    granted: frozenset[str] = frozenset()
+    sent: Stamp = NEVER
+    #: All that it may be working on, as far as we can know.
+    busy: set[str] = field(default_factory=set)
+    #: When to send again what it has not taken up.
+    resend_at: float | None = None
+    #: A static member that has gone: when its session runs out.
+    gone_until: float | None = None
+
+    @property
+    def present(self) -> bool:
+        return self.gone_until is None
+
+    def must_send(self, should: set[str], now: float) -> bool:
+        unseen = self.resend_at is not None and self.resend_at <= now
+        return unseen or self.granted != should or self.sent == NEVER
+
+
+class Dispatcher:
+    """Decides; told of everything that happens, asked what to send."""
+
+    def __init__(
+        self, group: str, me: str, policy: Policy | None = None, *, wall_offset_s: float = 0.0
+    ) -> None:
+        self.group, self.me = group, me
+        self._wall_offset_s = wall_offset_s
+        self.policy = policy or Policy()
+        self.rebalances: list[Rebalance] = []
+        self._generation, self._step = 0, 0
+        self._members: dict[str, _Seen] = {}
+        self._target: dict[str, str] = {}
+        self._queues: dict[str, QueueFacts] = {}
+        self._paused: set[str] = set()
+        self._drained: set[str] = set()
+        self._reasons: list[str] = []
+        self._due: float | None = None
+        self._last: float | None = None
+        self._look_at_load: float | None = None
+        self._changed, self._dirty = True, True
+
+    def start(
+        self,
+        generation: int,
+        reports: Sequence[Report],
+        state: GroupState | None,
+        *,
+        queues: Iterable[str],
+        now: float,
+    ) -> None:
+        """Take over: from what the members report, and from what the one before left."""
+        stamps = [report.stamp.generation for report in reports]
+        self._generation = max([generation, *stamps, state.generation if state else 0])
+        self._queues = {queue: QueueFacts() for queue in queues}
+        for report in sorted(reports, key=lambda each: each.member):
+            self._members[report.member] = _Seen(report, busy=set(report.held))
+        if state is not None:
+            self._inherit(state, now)
+        held = {q: report.member for report in reports for q in report.held}
+        shown = {q.queue: q.member for q in state.queues if q.member} if state else {}
+        # Who should hold a queue is newer than who does, unless nobody saw the last rebalance.
+        newer = state is not None and state.generation >= max(stamps, default=0)
+        wanted = {**held, **shown} if newer else {**shown, **held}
+        self._target = {q: m for q, m in wanted.items() if m in self._members}
+        self._look_at_load = now + self.policy.load_interval_s
+        self._rebalance(f"{self.me} became dispatcher", now)
+
+    def _inherit(self, state: GroupState, now: float) -> None:
+        self.rebalances = list(state.rebalances)
+        self._paused = {each.queue for each in state.queues if each.paused}
+        for queue in state.queues:
+            self._queues.setdefault(queue.queue, QueueFacts(queue.messages, queue.consumers))
+        for member in state.members:
+            name = member.member
+            if member.static and name not in self._members:
+                report = Report(name, member.weight, static=True, session_s=member.session_s)
+                self._members[name] = _Seen(report, gone_until=now + member.session_s)
+            if member.drained and name in self._members:
+                self._drained.add(name)
+
+    # -- what happens ----------------------------------------------------------------------------
+    def reported(self, report: Report, now: float) -> None:
+        """A member joined, came back, or says how it is doing."""
+        self._changed = True
+        seen = self._members.get(report.member)
+        if seen is None:
+            self._members[report.member] = _Seen(report, busy=set(report.held))
+            self._adopt(report)
+            self._trigger(f"{report.member} joined", now)
+        elif not seen.present:
+            self._returned(seen, report, now)
+        else:
+            self._updated(seen, report, now)
+        self._dirty = True
+
+    def left(self, member: str, now: float, *, died: bool) -> None:
+        """A member has gone: its queues are free, unless it may come back for them."""
+        seen = self._members.get(member)
+        if seen is None or not seen.present:
+            return
+        self._changed = True
+        seen.busy, seen.granted, seen.sent, seen.resend_at = set(), frozenset(), NEVER, None
+        if seen.report.static and seen.report.session_s > 0:
+            seen.gone_until = now + seen.report.session_s
+            self._dirty = True
+            return
+        self._remove(member, f"{member} {'died' if died else 'left'}", now)
+
+    def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
+        """The broker was asked: these are the group's queues now."""
+        before, self._queues = self._queues, dict(facts)
+        self._changed = True
+        for queue in before.keys() - facts.keys():
+            self._target.pop(queue, None)
+            self._paused.discard(queue)
+        known = {queue for queue in before if before[queue].problem is None}
+        able = {queue for queue in facts if facts[queue].problem is None}
+        if came := sorted(able - known):
+            self._trigger(_plural(came, "appeared"), now)
+        if went := sorted(known - able):
+            self._trigger(_plural(went, "went away"), now)
+        self._dirty = True
+
+    def commanded(self, command: Command, now: float) -> None:
+        """A person asks for something; what names nobody and nothing we know changes nothing."""
+        member, queue = command.member, command.queue
+        self._changed = True
+        if command.kind == "drain" and member in self._members and member not in self._drained:
+            self._drained.add(member)
+            self._trigger(f"{member} is drained", now, urgent=True)
+        elif command.kind == "undrain" and member in self._drained:
+            self._drained.discard(member)
+            self._trigger(f"{member} is no longer drained", now, urgent=True)
+        elif command.kind == "pause" and queue in self._queues:
+            self._paused.add(queue)
+        elif command.kind == "resume":
+            self._paused.discard(queue)
+        elif command.kind == "move" and queue in self._queues and member in self._members:
+            self._move(queue, member, now)
+        self._dirty = True
+
+    def next_deadline(self) -> float | None:
+        times = [self._due]
+        for seen in self._members.values():
+            times += (seen.gone_until, seen.resend_at)
+        if self.policy.balance == "load":
+            times.append(self._look_at_load)
+        return min((time for time in times if time is not None), default=None)
+
+    def run_due(self, now: float) -> None:
+        for member, seen in list(self._members.items()):
+            if seen.gone_until is not None and seen.gone_until <= now:
+                self._remove(member, f"the session of {member} ran out", now)
+        if self.policy.balance == "load" and _is_due(self._look_at_load, now):
+            self._look_at_load = now + self.policy.load_interval_s
+            if self._wanted_target() != self._target:
+                self._trigger("loads differ", now)
+        if _is_due(self._due, now):
+            self._rebalance("; ".join(self._reasons), now)
+        self._dirty = True
+
+    # -- what to send ----------------------------------------------------------------------------
+    def take_assignments(self, now: float) -> list[Assignment]:
+        """What members must be sent: what differs from before, and what was not taken up."""
+        if not self._dirty:
+            return []
+        self._dirty = False
+        should = self._should_hold()
+        stamp = Stamp(self._generation, self._step + 1)
+        due = [
+            (name, seen)
+            for name, seen in self._members.items()
+            if seen.present and seen.must_send(should[name], now)
+        ]
+        for name, seen in due:
+            seen.granted, seen.sent = frozenset(should[name]), stamp
+            seen.busy |= should[name]
+            seen.resend_at = now + RESEND_S
+        self._step += 1 if due else 0
+        return [Assignment(name, stamp, tuple(sorted(should[name]))) for name, _ in due]
+
+    def take_changed(self) -> bool:
+        """Whether ``state`` would show something new."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    @property
+    def settled(self) -> bool:
+        """Every queue that can be worked on is held by the member that should hold it."""
+        return self._due is None and all(
+            self._members[member].present
+            and queue in self._members[member].report.held
+            and queue not in self._members[member].report.refused
+            for queue, member in self._target.items()
+            if queue not in self._paused
+        )
+
+    def state(self) -> GroupState:
+        """All of it, for people and for the next dispatcher."""
+        problems = {
+            queue: reason
+            for seen in self._members.values()
+            for queue, reason in seen.report.refused.items()
+        }
+        rates = {q: r for seen in self._members.values() for q, r in seen.report.rates.items()}
+        return GroupState(
+            group=self.group,
+            dispatcher=self.me,
+            generation=self._generation,
+            members=tuple(self._member_state(name) for name in sorted(self._members)),
+            queues=tuple(
+                QueueState(
+                    queue,
+                    self._target.get(queue),
+                    facts.messages,
+                    facts.consumers,
+                    rates.get(queue, 0.0),
+                    queue in self._paused,
+                    facts.problem or problems.get(queue) or self._why_idle(queue),
+                )
+                for queue, facts in sorted(self._queues.items())
+            ),
+            rebalances=tuple(self.rebalances[-HISTORY:]),
+        )
+
+    def _why_idle(self, queue: str) -> str | None:
+        member = self._target.get(queue)
+        if member is None:
+            return "no member can take it: all are drained or of weight 0"
+        if not self._members[member].present:
+            return f"waits for {member} to come back"
+        return None
+
+    def _member_state(self, name: str) -> MemberState:
+        seen = self._members[name]
+        should = [queue for queue, member in self._target.items() if member == name]
+        held = seen.report.held if seen.present else tuple(sorted(should))
+        return MemberState(
+            member=name,
+            quota=len(should),
+            queues=tuple(held),
+            weight=seen.report.weight,
+            static=seen.report.static,
+            drained=name in self._drained,
+            present=seen.present,
+            session_s=seen.report.session_s,
+            rate=sum(seen.report.rates.values()),
+            where=seen.report.where,
+        )
+
+    # -- deciding --------------------------------------------------------------------------------
+    def _adopt(self, report: Report) -> None:
+        """A newcomer that already holds queues keeps those that nobody else got hold of."""
+        for queue in report.held:
+            owner = self._target.get(queue)
+            if owner is None or queue not in self._members[owner].report.held:
+                self._target[queue] = report.member
+
+    def _returned(self, seen: _Seen, report: Report, now: float) -> None:
+        """A static member is back within its session: the same queues, and no other moves."""
+        heavier = seen.report.weight != report.weight
+        seen.report, seen.gone_until, seen.busy = report, None, set(report.held)
+        if heavier:
+            self._trigger(f"the weight of {report.member} changed", now)
+
+    def _updated(self, seen: _Seen, report: Report, now: float) -> None:
+        anew = report.stamp < seen.report.stamp
+        heavier = seen.report.weight != report.weight
+        seen.report = report
+        if anew:  # it began a new life before we heard that the old one ended
+            seen.busy, seen.granted, seen.sent = set(report.held), frozenset(), NEVER
+        elif report.stamp >= seen.sent:
+            seen.busy = set(report.held) | seen.granted
+            seen.resend_at = None
+        else:
+            seen.busy |= set(report.held)
+        if heavier:
+            self._trigger(f"the weight of {report.member} changed", now)
+
+    def _remove(self, member: str, reason: str, now: float) -> None:
+        del self._members[member]
+        self._drained.discard(member)
+        self._target = {q: owner for q, owner in self._target.items() if owner != member}
+        self._trigger(reason, now, urgent=True)
+        self._dirty = True
+
+    def _move(self, queue: str, member: str, now: float) -> None:
+        if self._target.get(queue) == member:
+            return
+        before = dict(self._target)
+        self._target[queue] = member
+        self._rebalance(f"{queue} is moved to {member}", now, before=before, keep=(queue,))
+
+    def _trigger(self, reason: str, now: float, *, urgent: bool = False) -> None:
+        self._reasons.append(reason)
+        next_at = now if urgent or self._last is None else self._last + self.policy.min_interval_s
+        self._due = next_at if self._due is None else min(self._due, next_at)
+        if self._due <= now:
+            self._rebalance("; ".join(self._reasons), now)
+
+    def _rebalance(
+        self,
+        reason: str,
+        now: float,
+        *,
+        before: Mapping[str, str] | None = None,
+        keep: Sequence[str] = (),
+    ) -> None:
+        before = self._target if before is None else before
+        self._target = self._wanted_target(keep)
+        self._generation, self._step = self._generation + 1, 0
+        self._reasons, self._due, self._last = [], None, now
+        moved = len(assign.moves(before, self._target))
+        self.rebalances = [
+            *self.rebalances[1 - HISTORY :],
+            Rebalance(self._generation, now + self._wall_offset_s, reason, moved),
+        ]
+        self._changed = True
+        self._dirty = True
+
+    def _wanted_target(self, keep: Sequence[str] = ()) -> dict[str, str]:
+        weights = {
+            name: 0.0 if name in self._drained else max(seen.report.weight, 0.0)
+            for name, seen in self._members.items()
+        }
+        able = [queue for queue, facts in self._queues.items() if facts.problem is None]
+        if self.policy.balance == "count":
+            return assign.assign(able, weights, self._target, keep=keep)
+        rates = {q: r for seen in self._members.values() for q, r in seen.report.rates.items()}
+        loads = {queue: rates.get(queue, 0.0) for queue in able}
+        return assign.assign_by_load(loads, weights, self._target, worth=self.policy.worth)
+
+    def _should_hold(self) -> dict[str, set[str]]:
+        """What each member may be given now: its target, less what others still work on."""
+        busy: dict[str, set[str]] = {}
+        for name, seen in self._members.items():
+            for queue in seen.busy:
+                busy.setdefault(queue, set()).add(name)
+        should: dict[str, set[str]] = {name: set() for name in self._members}
+        for queue, member in self._target.items():
+            if queue not in self._paused and busy.get(queue, {member}) <= {member}:
+                should[member].add(queue)
+        return should
+
+
+def _is_due(deadline: float | None, now: float) -> bool:
+    return deadline is not None and deadline <= now
+
+
+def _plural(queues: list[str], verb: str) -> str:
+    return f"{queues[0]} {verb}" if len(queues) == 1 else f"{len(queues)} queues {verb}"

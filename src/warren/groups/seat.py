@@ -1,0 +1,145 @@
+"""One process in a group: its member, and the dispatcher while it is the elected one.
+
+Joins the two cores to what comes from a coordinator, and says what has to go out. No clock, no
+sockets: the shell in ``group.py`` and the simulation in the tests drive the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warren.groups.coordination.base import (
+    Assigned,
+    Assignment,
+    Commanded,
+    Deposed,
+    Elected,
+    Event,
+    GroupState,
+    Left,
+    Report,
+    Reported,
+)
+from warren.groups.dispatcher import Dispatcher, Policy, QueueFacts
+from warren.groups.member import Member, Step
+
+#: A report goes out at least this often: it carries rates, and makes good one that was lost.
+REPORT_S = 2.0
+#: The state is shown at most this often while it changes.
+SHOW_S = 0.25
+
+
+@dataclass(frozen=True)
+class Output:
+    """What has to go out: steps first (they keep promises), then words."""
+
+    steps: Sequence[Step] = ()
+    report: Report | None = None
+    assignments: Sequence[Assignment] = ()
+    state: GroupState | None = None
+
+
+class Seat:
+    """A member, and perhaps the dispatcher, of one group."""
+
+    def __init__(
+        self,
+        group: str,
+        member: Member,
+        *,
+        queues: Sequence[str] = (),
+        policy: Policy | None = None,
+        wall_offset_s: float = 0.0,
+    ) -> None:
+        self.group, self.member = group, member
+        self.dispatcher: Dispatcher | None = None
+        #: Messages a second of the queues held here; the shell keeps it up to date.
+        self.rates: Mapping[str, float] = {}
+        self._queues, self._policy, self._wall_offset_s = tuple(queues), policy, wall_offset_s
+        self._report_at: float | None = None
+        self._shown_at: float | None = None
+        self._state_waits = False
+
+    @property
+    def name(self) -> str:
+        return self.member.identity.member
+
+    def hear(self, event: Event, now: float) -> None:
+        """Something came from the coordinator."""
+        if isinstance(event, Assigned):
+            self.member.assigned(event.assignment, now)
+        elif isinstance(event, Elected):
+            self._elected(event, now)
+        elif isinstance(event, Deposed):
+            self.dispatcher = None
+        elif self.dispatcher is not None:
+            self._tell_dispatcher(self.dispatcher, event, now)
+
+    def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
+        """The broker was asked what queues there are."""
+        if self.dispatcher is not None:
+            self.dispatcher.queues_are(facts, now)
+
+    def disconnected(self, reason: str, now: float) -> None:
+        """The connection to the broker has gone: nothing is held, nothing is decided here."""
+        self.dispatcher = None
+        self.member.disconnected(reason, now)
+
+    def leave(self, now: float) -> None:
+        """Give everything away in order; ``member.idle`` tells when that is done."""
+        self.member.leave(now)
+
+    def run_due(self, now: float) -> None:
+        self.member.run_due(now)
+        if self.dispatcher is not None:
+            self.dispatcher.run_due(now)
+
+    def next_deadline(self) -> float | None:
+        times = [self.member.next_deadline(), self._report_at]
+        if self.dispatcher is not None:
+            times += (self.dispatcher.next_deadline(), self._show_at)
+        return min((time for time in times if time is not None), default=None)
+
+    def take_output(self, now: float) -> Output:
+        """What has to go out now; each thing is returned once."""
+        assignments: Sequence[Assignment] = ()
+        state = None
+        if self.dispatcher is not None:
+            assignments = self.dispatcher.take_assignments(now)
+            state = self._state_to_show(self.dispatcher, now)
+        report = None
+        if self.member.take_news() or (self._report_at is not None and self._report_at <= now):
+            report = self.member.report(self.rates)
+            self._report_at = now + REPORT_S
+        return Output(self.member.take_steps(), report, assignments, state)
+
+    def _elected(self, event: Elected, now: float) -> None:
+        self.dispatcher = Dispatcher(
+            self.group, self.name, self._policy, wall_offset_s=self._wall_offset_s
+        )
+        self.dispatcher.start(
+            event.generation, event.members, event.state, queues=self._queues, now=now
+        )
+
+    def _tell_dispatcher(self, dispatcher: Dispatcher, event: Event, now: float) -> None:
+        if isinstance(event, Reported):
+            dispatcher.reported(event.report, now)
+        elif isinstance(event, Left):
+            dispatcher.left(event.member, now, died=event.died)
+        elif isinstance(event, Commanded):
+            dispatcher.commanded(event.command, now)
+
+    def _state_to_show(self, dispatcher: Dispatcher, now: float) -> GroupState | None:
+        self._state_waits = dispatcher.take_changed() or self._state_waits
+        if not self._state_waits or (self._show_at is not None and now < self._show_at):
+            return None
+        self._state_waits, self._shown_at = False, now
+        return dispatcher.state()
+
+    @property
+    def _show_at(self) -> float | None:
+        """When a state that waits may be shown."""
+        if not self._state_waits or self._shown_at is None:
+            return None
+        return self._shown_at + SHOW_S
