@@ -7,6 +7,7 @@
         proxy.cut()       # both sides see a reset
         proxy.stall()     # half open: nothing passes any more, and nobody is told
         proxy.resume()    # what was stalled passes now
+        proxy.freeze()    # half open for good, those that are there now; new ones pass
         proxy.delay(0.2)  # every piece takes this long, each way
         proxy.refuse()    # nobody can connect; accept() ends it
 """
@@ -21,6 +22,7 @@ from types import TracebackType
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 _PIECE = 65536
+Pair = tuple[socket.socket, socket.socket]
 
 
 class Proxy:
@@ -33,7 +35,7 @@ class Proxy:
         self._passing = threading.Event()
         self._passing.set()
         self._stopping = threading.Event()
-        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._pairs: dict[Pair, threading.Event] = {}  # with the gate that freezes it
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._listener = self._listen(0)
@@ -65,6 +67,12 @@ class Proxy:
 
     def resume(self) -> None:
         self._passing.set()
+
+    def freeze(self) -> None:
+        """Let nothing of the present connections pass any more, not even their end."""
+        with self._lock:
+            for gate in self._pairs.values():
+                gate.clear()
 
     def delay(self, seconds: float) -> None:
         self._delay_s = seconds
@@ -120,32 +128,35 @@ class Proxy:
             broker.settimeout(None)
             for sock in (client, broker):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            pair = (client, broker)
+            gate = threading.Event()
+            gate.set()
             with self._lock:
-                self._pairs.add(pair)
+                self._pairs[client, broker] = gate
                 self.accepted += 1
-            self._start(self._pump_loop, pair, client, broker)
-            self._start(self._pump_loop, pair, broker, client)
+            for source, sink in ((client, broker), (broker, client)):
+                self._start(self._pump_loop, (client, broker), source, sink, gate)
 
     def _pump_loop(
-        self, pair: tuple[socket.socket, socket.socket], source: socket.socket, sink: socket.socket
+        self, pair: Pair, source: socket.socket, sink: socket.socket, gate: threading.Event
     ) -> None:
         try:
             while piece := source.recv(_PIECE):
                 if self._delay_s:
                     self._stopping.wait(self._delay_s)
                 self._passing.wait()
+                gate.wait()
                 sink.sendall(piece)
             self._passing.wait()  # a half open connection hides its end as well
+            gate.wait()
         except OSError:
             pass
         self._end(pair)
 
-    def _end(self, pair: tuple[socket.socket, socket.socket]) -> None:
+    def _end(self, pair: Pair) -> None:
         with self._lock:
-            if pair not in self._pairs:
-                return
-            self._pairs.discard(pair)
+            gate = self._pairs.pop(pair, None)
+        if gate is None:
+            return
         for sock in pair:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -153,6 +164,7 @@ class Proxy:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RD)
             sock.close()
+        gate.set()
 
 
 def _close_listener(listener: socket.socket) -> None:

@@ -22,7 +22,7 @@ from warren.client.address import Address, parse_urls
 from warren.client.backoff import Backoff
 from warren.client.channel import Channel
 from warren.client.dial import Dialer
-from warren.client.lane import Lane, Nobody
+from warren.client.lane import Answer, Lane, Nobody
 from warren.client.link import Link
 from warren.client.topology import Topology, changed
 from warren.errors import (
@@ -364,31 +364,37 @@ class Connection:
             raise ConnectionLost(self.address, "cut while channels were made again")
 
     async def _declare_again(self) -> None:
-        lane: Lane | None = None
-        for method in self.topology:
-            if lane is None or not lane.open:
-                lane = Lane(self.link, Nobody(), self.generation)
+        for declarations in (self.topology.objects, self.topology.bindings):
+            left = declarations()
+            while left:
+                left = left[await self._declare(left) :]
+
+    async def _declare(self, methods: Sequence[m.Method]) -> int:
+        """Declare all at once; returns how many are seen to, with the one that was refused."""
+        lane = Lane(self.link, Nobody(), self.generation)
+        answers = [self._declaring(lane, method) for method in methods]
+        lane.opening()
+        for number, (method, answer) in enumerate(zip(methods, answers, strict=True)):
             try:
-                await self._declare_one(lane, method)
+                ok = await answer
             except Refusal as refusal:
                 if self.link.session.finished:
                     raise
                 log.warning("could not do %s again: %s", method.name, refusal)
-        if lane is not None:
-            lane.close()
+                return number + 1
+            if isinstance(method, m.QueueDeclare) and isinstance(ok, m.QueueDeclareOk):
+                self._renamed(method.queue, ok.queue)
+        lane.close()
+        return len(methods)
 
-    async def _declare_one(self, lane: Lane, method: m.Method) -> None:
-        if isinstance(method, m.QueueDeclare):
-            old = method.queue
-            if self.topology.is_named_by_broker(old):
-                method = changed(method, queue="")
-            answer = await lane.call(method, m.QueueDeclareOk)
-            if isinstance(answer, m.QueueDeclareOk) and answer.queue != old:
-                self._renamed(old, answer.queue)
-        else:
-            await lane.call(method, m.METHODS[method.class_id, method.method_id + 1])
+    def _declaring(self, lane: Lane, method: m.Method) -> asyncio.Future[Answer]:
+        if isinstance(method, m.QueueDeclare) and self.topology.is_named_by_broker(method.queue):
+            method = changed(method, queue="")
+        return lane.call(method, m.METHODS[method.class_id, method.method_id + 1])
 
     def _renamed(self, old: str, new: str) -> None:
+        if old == new:
+            return
         self.topology.renamed(old, new)
         for channel in self.channels:
             for consumer in channel.consumers.values():

@@ -7,7 +7,6 @@ gets a new name; bindings and consumers follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 from warren.amqp import methods as m
@@ -25,11 +24,13 @@ class Topology:
         #: Queues that the broker has named.
         self._named_by_broker: set[str] = set()
 
-    def __iter__(self) -> Iterator[Declaration]:
-        return iter(list(self._declared.values()))
+    def objects(self) -> list[Declaration]:
+        """Exchanges and queues."""
+        return [each for key, each in self._declared.items() if not key[0].startswith("bind")]
 
-    def __len__(self) -> int:
-        return len(self._declared)
+    def bindings(self) -> list[Declaration]:
+        """To be asked for when the queues are there: one may have got a new name."""
+        return [each for key, each in self._declared.items() if key[0].startswith("bind")]
 
     def exchange(self, method: m.ExchangeDeclare) -> None:
         self._declared["exchange", method.exchange] = method
