@@ -6,16 +6,12 @@
       ConfigError                     a bad option; names the option and where it came from
       ListenError                     the port is taken, or not ours to take
       AdminError                      users, permissions, limits: a change that can't be made
-      ManagementError                 a call to a management API that came to nothing
-        ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
-        ApiRefused (ApiMissing)  TopologyHalfDone
-      TopologyError                   a topology file that can't be read; names the line
-      TopologyRefused                 a topology file that the broker would refuse
       ClientError                     what a client of a broker can run into
         ConnectError                  no connection: HostUnreachable  LoginRefused  VhostRefused
                                       TlsFailed  NotAmqp
         ConnectionLost  ConnectionClosed  ChannelClosed  NoChannelLeft  ConsumerCancelled
-        PublishFailed                 Nacked  Unroutable  Unconfirmed
+        PublishFailed                 Nacked  Unroutable  Unconfirmed  PublisherBlocked
+                                      RowRefused
       ManagementError                 a call to a management API that came to nothing
         ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
         ApiRefused (ApiMissing)  TopologyHalfDone
@@ -24,9 +20,14 @@
       ProtocolError                   the peer's bytes are not AMQP
       StoreError                      the data folder can't be used; nothing in it was touched
         StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
+      SourceError                     a Spark source can't go on
+        LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
+                                      LedgerInUse  LedgerMismatch
+        QueueMissing  QueueBusy  NotSingleActive
       DecodeFailed                    a body that is not what its properties say
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
+      SparkMissing  JavaMissing       what a Spark session needs is not there
       GroupError                      a consumer group can't do what it was asked
         Fenced  NoSuchGroup
       Refusal                         an AMQP reply code, and what it closes
@@ -343,6 +344,174 @@ class NoSuchGroup(GroupError):
         return f"nobody is in group '{self.group}'; start a member first"
 
 
+class SourceError(WarrenError):
+    """A Spark source can't go on."""
+
+
+class LedgerError(SourceError):
+    """A ledger that can't be used; nothing was acknowledged that is not safe in it."""
+
+
+class LedgerUnusable(LedgerError):
+    """The ledger's files can't be read or written."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} can't be used ({self.reason}); what could not be written "
+            "there was not acknowledged, so nothing is lost: make room or repair access, and "
+            "start the query again"
+        )
+
+
+class LedgerDamaged(LedgerError):
+    """A file of the ledger is not what was written."""
+
+    def __init__(self, place: str, file: str, reason: str) -> None:
+        super().__init__(place, file, reason)
+        self.place, self.file, self.reason = place, file, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file} in the ledger {self.place} is damaged ({self.reason}); the messages in "
+            "it were acknowledged and are nowhere else: restore the file from a backup (`warren "
+            "ledger verify` lists what is wrong), or give its rows up by deleting it"
+        )
+
+
+class LedgerTooNew(LedgerError):
+    """The ledger was written in a format this version does not know."""
+
+    def __init__(self, place: str, found: str, known: int) -> None:
+        super().__init__(place, found, known)
+        self.place, self.found, self.known = place, found, known
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} has format {self.found}, this warren knows format "
+            f"{self.known}; nothing was changed. Use the version of warren that wrote it."
+        )
+
+
+class LedgerGone(LedgerError):
+    """The ledger is not the one the query began with."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} is not the one this query began with ({self.reason}): "
+            "messages that were acknowledged may be in that one only. Put it back; or, if it is "
+            "lost for good, start with a new checkpoint"
+        )
+
+
+class LedgerInUse(LedgerError):
+    """The ledger belongs to another query."""
+
+    def __init__(self, place: str, owner: str, asking: str) -> None:
+        super().__init__(place, owner, asking)
+        self.place, self.owner, self.asking = place, owner, asking
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} belongs to {self.owner}, not to {self.asking}: give this "
+            "query a ledger of its own. If the other is gone for good and this one is to go on "
+            "from what is kept, delete the ledger's file 'owner.json'"
+        )
+
+
+class LedgerMismatch(LedgerError):
+    """A segment does not fit the offsets that Spark asks for."""
+
+    def __init__(self, place: str, queue: str, reason: str) -> None:
+        super().__init__(place, queue, reason)
+        self.place, self.queue, self.reason = place, queue, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} and the checkpoint don't belong together: of queue "
+            f"'{self.queue}', {self.reason}"
+        )
+
+
+class QueueMissing(SourceError):
+    """A queue that is to be read is not there."""
+
+    def __init__(self, queue: str, vhost: str) -> None:
+        super().__init__(queue, vhost)
+        self.queue, self.vhost = queue, vhost
+
+    def __str__(self) -> str:
+        return (
+            f"no queue '{self.queue}' in vhost '{self.vhost}': declare it, correct the option "
+            "'queues', or wait for it with option onMissingQueue=wait"
+        )
+
+
+class QueueBusy(SourceError):
+    """Somebody else consumes from the queue."""
+
+    def __init__(self, queue: str, waited_s: float) -> None:
+        super().__init__(queue, waited_s)
+        self.queue, self.waited_s = queue, waited_s
+
+    def __str__(self) -> str:
+        return (
+            f"queue '{self.queue}' has had another consumer for {self.waited_s:g} s, and order "
+            "and exactly-once need it alone: stop the other one (`warren list consumers` or the "
+            "management page shows it), or give Spark a queue of its own bound to the same exchange"
+        )
+
+
+class NotSingleActive(SourceError):
+    """A quorum queue without a single active consumer."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(queue)
+        self.queue = queue
+
+    def __str__(self) -> str:
+        return (
+            f"quorum queue '{self.queue}' lets several consumers in at once, so a task that is "
+            "thought dead could take messages beside its successor: declare the queue with the "
+            "argument x-single-active-consumer=true (it can't be added later: move the messages "
+            "to a new queue)"
+        )
+
+
+class SparkMissing(WarrenError):
+    """PySpark can't be imported."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"PySpark is not installed ({self.reason}): pip install 'warren[spark]'"
+
+
+class JavaMissing(WarrenError):
+    """There is no Java that Spark runs on."""
+
+    def __init__(self, oldest: int, found: str = "") -> None:
+        super().__init__(oldest, found)
+        self.oldest, self.found = oldest, found
+
+    def __str__(self) -> str:
+        found = f"{self.found}, which is too old" if self.found else "there is none"
+        return (
+            f"Spark needs Java {self.oldest} or newer, and neither JAVA_HOME nor PATH nor "
+            f"/usr/lib/jvm has it ({found}): install one, as with "
+            f"apt-get install openjdk-{self.oldest}-jre-headless, or set JAVA_HOME"
+        )
+
+
 class ClientError(WarrenError):
     """What a client of a broker can run into, apart from refusals."""
 
@@ -522,136 +691,29 @@ class Unconfirmed(PublishFailed):
         )
 
 
-class ManagementError(WarrenError):
-    """The management API did not do what was asked."""
+class RowRefused(PublishFailed):
+    """A row of a table that can't be a message."""
 
-    #: Of a command that ends with it: the command was right, and it failed.
-    exit_code: ClassVar[int] = 1
+    def __init__(self, column: str, row: int, problem: str) -> None:
+        super().__init__(column, row, problem)
+        self.column, self.row, self.problem = column, row, problem
+
+    def __str__(self) -> str:
+        return f"column '{self.column}', row {self.row} of its partition: {self.problem}"
 
 
-class ApiUnreachable(ManagementError):
-    """Nobody answers at the address."""
+class PublisherBlocked(PublishFailed):
+    """The broker takes no messages: it is short of memory or disk."""
 
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address, self.reason = address, reason
+    def __init__(self, reason: str, waited_s: float) -> None:
+        super().__init__(reason, waited_s)
+        self.reason, self.waited_s = reason, waited_s
 
     def __str__(self) -> str:
         return (
-            f"nothing answers at {self.address} ({self.reason}): start the broker there, or say "
-            "where its management API is with --url or WARREN_URL"
+            f"the broker has taken no messages for {self.waited_s:.0f} s ({self.reason}): free "
+            "its memory or disk, by consuming for example, and publish again"
         )
-
-
-class ApiTimedOut(ManagementError):
-    """The server took the call, or the connection, and did not answer."""
-
-    def __init__(self, address: str, timeout_s: float) -> None:
-        super().__init__(address, timeout_s)
-        self.address, self.timeout_s = address, timeout_s
-
-    def __str__(self) -> str:
-        return (
-            f"{self.address} has not answered within {self.timeout_s:g} s: "
-            "--timeout-s gives it longer"
-        )
-
-
-class ApiUntrusted(ManagementError):
-    """The server's certificate is signed by nobody we know."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address, self.reason = address, reason
-
-    def __str__(self) -> str:
-        return (
-            f"the certificate of {self.address} is not to be trusted ({self.reason}): --ca-file "
-            "names the file with the certificate of its authority"
-        )
-
-
-class NotManagement(ManagementError):
-    """Something answers, but not a management API."""
-
-    def __init__(self, address: str, what: str) -> None:
-        super().__init__(address, what)
-        self.address, self.what = address, what
-
-    def __str__(self) -> str:
-        return (
-            f"{self.address} is no management API ({self.what}): give its address with --url or "
-            "WARREN_URL; its port is usually 15672, or 15671 with https"
-        )
-
-
-class ApiLoginRefused(ManagementError):
-    """Wrong name or password, or a user who may not use the management API."""
-
-    def __init__(self, address: str, user: str, reason: str) -> None:
-        super().__init__(address, user, reason)
-        self.address, self.user, self.reason = address, user, reason
-
-    def __str__(self) -> str:
-        if self.reason.lower() == "login failed":
-            scheme = self.address.partition(":")[0]
-            return (
-                f"{self.address} does not let user '{self.user}' in: wrong name or password; give "
-                f"them with --url {scheme}://NAME@HOST:PORT and WARREN_PASSWORD"
-            )
-        return f"{self.address} does not let user '{self.user}' in: {self.reason}"
-
-
-class ApiRefused(ManagementError):
-    """The server understood and said no."""
-
-    def __init__(self, what: str, status: int, reason: str) -> None:
-        super().__init__(what, status, reason)
-        self.what, self.status, self.reason = what, status, reason
-
-    def __str__(self) -> str:
-        return f"can't {self.what}: {self.reason}"
-
-
-class ApiMissing(ApiRefused):
-    """What the call is about is not there."""
-
-
-class TopologyError(WarrenError):
-    """A topology file that can't be taken as it is."""
-
-    def __init__(self, file: str, line: int, problem: str) -> None:
-        super().__init__(file, line, problem)
-        self.file, self.line, self.problem = file, line, problem
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.problem}"
-
-
-class TopologyRefused(WarrenError):
-    """The broker would refuse a part of the file; nothing was done."""
-
-    exit_code: ClassVar[int] = 1
-
-    def __init__(self, file: str, count: int) -> None:
-        super().__init__(file, count)
-        self.file, self.count = file, count
-
-    def __str__(self) -> str:
-        parts = "one thing" if self.count == 1 else f"{self.count} things"
-        return f"the broker would refuse {parts} in {self.file} (see !): nothing was changed"
-
-
-class TopologyHalfDone(ManagementError):
-    """The broker refused something that could not be foreseen."""
-
-    def __init__(self, problem: str, left: str) -> None:
-        super().__init__(problem, left)
-        self.problem, self.left = problem, left
-
-    def __str__(self) -> str:
-        return f"{self.problem} ({self.left}; apply again does the rest)"
 
 
 class ProtocolError(WarrenError):
