@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.model import Scenario
 from bench.scenarios import (
     backlog,
+    clients,
     durable,
     fanout,
     footprint,
@@ -23,4 +24,5 @@ ALL: tuple[Scenario, ...] = (
     startup.SCENARIO,
     backlog.SCENARIO,
     *durable.SCENARIOS,
+    *clients.SCENARIOS,
 )
