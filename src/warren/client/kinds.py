@@ -1,0 +1,124 @@
+"""What kind of queue it is, asked over AMQP alone.
+
+AMQP 0-9-1 has no question for this, and an exclusive consumer is no protection on a quorum queue:
+the flag is ignored there. But a declaration that does not match is refused with the name and the
+present value of the first argument that differs. So: declare what can't be (a kind of queue that
+does not exist, which no broker would ever create), and take over each argument that the refusal
+tells, until it tells the kind. Nothing is changed by it; each refusal costs a channel.
+
+No IO here: ``KindProbe`` says what to declare and reads the refusal, whoever carries it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warren.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from warren.client.connection import Connection
+
+_TYPE, _SINGLE = "x-queue-type", "x-single-active-consumer"
+_IMPOSSIBLE = "warren-asks"
+#: A queue has a dozen arguments at the most; a broker that goes on longer is not to be understood.
+_MOST_QUESTIONS = 24
+
+_REFUSAL = re.compile(
+    r"inequivalent arg '(?P<name>[^']+)' for queue '.*' in vhost '.*': received .* but current is "
+    r"(?:the value )?(?P<value>none|'(?P<text>.*?)')(?: of type '(?P<type>[a-z]+)')?$",
+    re.DOTALL,
+)
+_INTEGERS = {"byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint"}
+
+
+@dataclass(frozen=True)
+class QueueKind:
+    """``classic``, ``quorum`` or ``stream``, and whether it has a single active consumer."""
+
+    type: str
+    single_active: bool
+
+    @property
+    def one_consumer_by(self) -> str | None:
+        """How the broker can be made to let one consumer work at a time; None: it can't."""
+        if self.single_active:
+            return "single-active"
+        return "exclusive" if self.type == "classic" else None
+
+
+class KindProbe:
+    """The questions to a broker about one queue, one declaration after another."""
+
+    def __init__(self) -> None:
+        self.durable = True
+        self.exclusive = False
+        self.auto_delete = False
+        self.arguments: dict[str, Any] = {_TYPE: _IMPOSSIBLE}
+        self._asked = 0
+        self._single_active = False
+
+    def refused(self, text: str) -> QueueKind | None:
+        """Read a 406; None: declare again as the attributes now say.
+
+        Raises:
+            PreconditionFailed: the refusal is not one that tells anything.
+        """
+        found = _REFUSAL.search(text)
+        self._asked += 1
+        if found is None or self._asked > _MOST_QUESTIONS:
+            raise PreconditionFailed(text)
+        name, value = found["name"], found["text"]
+        if name == _TYPE:
+            return QueueKind(value or "classic", self._single_active)
+        if name in ("durable", "exclusive", "auto_delete"):
+            setattr(self, name, value == "true")
+            return None
+        if found["value"] == "none":
+            self.arguments.pop(name, None)
+        else:
+            self.arguments[name] = _as_argument(value, found["type"])
+        if name == _SINGLE:
+            self._single_active = value == "true"
+        return None
+
+
+def _as_argument(text: str, kind: str | None) -> Any:
+    if kind == "bool":
+        return text == "true"
+    if kind in _INTEGERS or (kind is None and text.lstrip("-").isdigit()):
+        return int(text)
+    if kind in ("float", "double"):
+        return float(text)
+    return text
+
+
+async def queue_kind(connection: Connection, queue: str) -> QueueKind:
+    """What kind of queue it is.
+
+    Raises:
+        NotFound: there is no such queue.
+        AccessRefused: the user may not configure it, so the broker does not tell.
+    """
+    # A queue that is not there would be refused with another 406 (no such type), not with 404.
+    async with await connection.channel(confirms=False) as channel:
+        await channel.declare_queue(queue, passive=True)
+    probe = KindProbe()
+    while True:
+        channel = await connection.channel(confirms=False)
+        try:
+            await channel.declare_queue(
+                queue,
+                durable=probe.durable,
+                exclusive=probe.exclusive,
+                auto_delete=probe.auto_delete,
+                arguments=probe.arguments,
+            )
+        except PreconditionFailed as refusal:
+            kind = probe.refused(refusal.text)
+            if kind is not None:
+                return kind
+        else:
+            await channel.close()
+            raise PreconditionFailed(f"queue '{queue}' took an impossible declaration")
