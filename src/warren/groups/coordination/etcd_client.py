@@ -34,7 +34,7 @@ from warren.groups.coordination.etcd_values import (
 )
 
 #: gRPC's numbers for what a refusal means, as the gateway tells them.
-NOT_FOUND, UNAVAILABLE, UNAUTHENTICATED, OUT_OF_RANGE = 5, 14, 16, 11
+NOT_FOUND, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 5, 9, 14, 16
 #: Not this endpoint's day, though another may be fine: deadline exceeded, unavailable.
 _ELSEWHERE = (4, UNAVAILABLE)
 _PAGE = 5_000
@@ -116,6 +116,13 @@ class EtcdClient:
                 start = encode(page[-1].key + "\0")
         return Listing(entries, revision, told["header"]["cluster_id"])
 
+    async def first(self, start: str, prefix: str) -> Entry | None:
+        """The first key below ``prefix`` that is not before ``start``; without its value."""
+        body = {"key": encode(start), "range_end": range_end(prefix), "limit": 1}
+        told = await self.call("kv/range", {**body, "keys_only": True})
+        found = told.get("kvs", ())
+        return decode_entry(found[0]) if found else None
+
     async def put(self, key: str, value: str | bytes, *, lease: int = 0) -> int:
         """Set a value; the revision that it became.
 
@@ -136,15 +143,21 @@ class EtcdClient:
         return int((await self.call("kv/deleterange", body)).get("deleted", 0))
 
     async def transact(
-        self, compare: Sequence[Json], then: Sequence[Json], otherwise: Sequence[Json] = ()
+        self,
+        compare: Sequence[Json],
+        then: Sequence[Json],
+        otherwise: Sequence[Json] = (),
+        *,
+        twice: bool = False,
     ) -> Outcome:
         """All of ``then`` at once if every comparison holds, else all of ``otherwise``.
 
         Raises:
-            EtcdUnsure: the connection ended before the answer: it may have happened, or not.
+            EtcdUnsure: the connection ended before the answer: it may have happened, or not;
+                unless ``twice`` says that it may happen twice.
         """
         body = {"compare": compare, "success": then, "failure": otherwise}
-        told = await self.call("kv/txn", body, twice=False)
+        told = await self.call("kv/txn", body, twice=twice)
         found: list[Entry] = []
         for answer in told.get("responses", ()):
             found += map(decode_entry, answer.get("response_range", {}).get("kvs", ()))
@@ -153,14 +166,27 @@ class EtcdClient:
         )
 
     # -- leases ----------------------------------------------------------------------------------
-    async def grant(self, ttl_s: int) -> int:
-        """A new lease; etcd makes it a little longer if its elections need that."""
-        return int((await self.call("lease/grant", {"TTL": ttl_s}))["ID"])
+    async def grant(self, ttl_s: int, lease: int = 0) -> int:
+        """A new lease, of a number that etcd picks or of this one, which may be there already.
+
+        etcd makes it a little longer if its elections need that.
+        """
+        try:
+            return int((await self.call("lease/grant", {"TTL": ttl_s, "ID": lease}))["ID"])
+        except EtcdRefused as refused:
+            if lease and refused.code == FAILED_PRECONDITION:
+                return lease
+            raise
 
     async def keep_alive(self, lease: int) -> int:
         """Renew a lease; the seconds that it has now, 0 if it has run out."""
         told = await self.call("lease/keepalive", {"ID": lease})
         return int(told.get("result", {}).get("TTL", 0))
+
+    async def time_to_live(self, lease: int) -> int:
+        """The seconds that a lease has; -1 if it is gone."""
+        told = await self.call("lease/timetolive", {"ID": lease})
+        return int(told.get("TTL", 0))
 
     async def revoke(self, lease: int) -> None:
         """End a lease and delete what was put under it."""

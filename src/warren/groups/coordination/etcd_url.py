@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from warren.errors import ConfigError
@@ -12,7 +13,7 @@ from warren.groups.coordination.etcd_link import Endpoint
 
 _PORT = 2379
 _TLS = {"etcd": False, "http": False, "etcds": True, "https": True}
-_FILES = ("ca_file", "cert_file", "key_file")
+_PARTS = ("ca_file", "cert_file", "key_file", "prefix", "ttl_s", "timeout_s")
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,17 @@ class EtcdAddress:
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
+    prefix: str = "/warren"
+    ttl_s: int = 5
+    """A member that is not heard of for so long has gone."""
+    timeout_s: float = 3.0
+    """So long an endpoint may take to answer."""
 
     @classmethod
     def parse(cls, url: str, *, option: str = "coordinator") -> EtcdAddress:
         """Read a URL: scheme ``etcd`` or ``etcds`` (TLS), several hosts, port 2379 if none.
 
-        Files for TLS come behind a question mark: ``ca_file``, ``cert_file``, ``key_file``.
+        The rest comes behind a question mark: ``etcds://one,two?ca_file=ca.pem&ttl_s=10``.
 
         Raises:
             ConfigError: it is not such a URL; the password is not shown.
@@ -49,11 +55,14 @@ class EtcdAddress:
         except ValueError:
             raise problem from None
         user, _, password = login.partition(":")
-        files = dict(parse_qsl(query, keep_blank_values=True))
-        if unknown := set(files) - set(_FILES):
-            known = ", ".join(_FILES)
+        parts: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
+        if unknown := set(parts) - set(_PARTS):
+            known = ", ".join(_PARTS)
             raise ConfigError(option, f"no such part: {', '.join(sorted(unknown))}; known: {known}")
-        return cls(endpoints, unquote(user), unquote(password), **files)
+        for name, kind, least in (("ttl_s", int, 2), ("timeout_s", float, 0.1)):
+            if name in parts:
+                parts[name] = _number(parts[name], kind, least, option, name)
+        return cls(endpoints, unquote(user), unquote(password), **parts)
 
     def tls_context(self) -> ssl.SSLContext | None:
         """What the endpoints' certificates are checked with; None without TLS."""
@@ -69,6 +78,16 @@ class EtcdAddress:
             reason = error.strerror or str(error)
             raise ConfigError("coordinator", f"{name}: {reason}", "TLS") from None
         return context
+
+
+def _number(text: str, kind: type[int | float], least: float, option: str, name: str) -> float:
+    try:
+        value = kind(text)
+        if least <= value <= 3600:
+            return value
+    except ValueError:
+        pass
+    raise ConfigError(option, f"{name} is a number of seconds from {least:g} on, not {text!r}")
 
 
 def _endpoint(text: str, tls: bool) -> Endpoint:

@@ -73,6 +73,19 @@ def is_created_at(key: str, create_revision: int) -> Json:
     return _compare(key, target="CREATE", create_revision=create_revision)
 
 
+def is_under(key: str, lease: int) -> Json:
+    return _compare(key, target="LEASE", lease=lease)
+
+
+def is_empty(prefix: str) -> Json:
+    """No key begins so."""
+    return {**is_absent(prefix), "range_end": range_end(prefix)}
+
+
+def is_not_empty(prefix: str) -> Json:
+    return {**is_present(prefix), "range_end": range_end(prefix)}
+
+
 def has_value(key: str, value: str | bytes) -> Json:
     return _compare(key, target="VALUE", value=encode(value))
 
@@ -87,6 +100,15 @@ def put(key: str, value: str | bytes, *, lease: int = 0) -> Json:
 
 def delete(key: str) -> Json:
     return {"request_delete_range": {"key": encode(key)}}
+
+
+def delete_all(prefix: str) -> Json:
+    return {"request_delete_range": {"key": encode(prefix), "range_end": range_end(prefix)}}
+
+
+def only_if(compare: Json, then: Json) -> Json:
+    """A transaction within the transaction."""
+    return {"request_txn": {"compare": [compare], "success": [then]}}
 
 
 def get(key: str) -> Json:
