@@ -19,7 +19,7 @@ KEYS = [*QUEUES, "a", "a.b", "a.*", "#", "a.#.b", "1", "3", ""]
 TAGS = ["c0", "c1", "c2"]
 REPLY_TO = "amq.rabbitmq.reply-to"
 TYPES = ["direct", "fanout", "topic", "headers", "x-consistent-hash"]
-SIZES = [0, 1, 5, 20]
+SIZES = [0, 1, 5, 20, 1500]
 QUEUE_ARGUMENTS: dict[str, list[Any]] = {
     "x-message-ttl": [0, 1, 50, 60_000],
     "x-expires": [1, 100, 60_000],

@@ -27,7 +27,6 @@ from tests.fuzz.test_fuzz_broker import (
     small_budget,
 )
 from warren.broker.core import BrokerCore
-from warren.broker.message import OVERHEAD
 from warren.store.sqlite import SqliteStore
 from warren.testing import FakeClock
 
@@ -158,7 +157,7 @@ def _entries(each: Any) -> list[Any]:
         found = each._load(ready.after)
         assert len(found) == paged
         for entry in found:
-            each.core.held_bytes -= len(entry[1].content) + OVERHEAD
+            each.core.release(entry[1])
         entries += found
     return entries
 

@@ -109,6 +109,49 @@ def test_a_body_is_held_until_the_last_queue_has_let_it_go(
     assert broker.snapshot()["held_bytes"] == 0
 
 
+def test_one_body_is_held_once_for_fifty_streams(broker: warren.Broker, channel: Channel) -> None:
+    names = [f"stream-{number}" for number in range(50)]
+    for name in names:
+        channel.declare(name, durable=True, arguments={"x-queue-type": "stream"})
+        channel.bind(name, "amq.fanout")
+    before = memory_bytes()
+    channel.publish("", b"a" + bytes(MIB), exchange="amq.fanout", headers={"of": "us all"})
+    channel.sync()
+
+    assert MIB < broker.snapshot()["held_bytes"] < 2 * MIB
+    assert memory_bytes() < before + 8 * MIB
+    channel.call(spec.Basic.Qos(prefetch_count=1))
+    channel.consume(names[-1], arguments={"x-stream-offset": "first"})
+    message = channel.delivery()
+    assert message.body == b"a" + bytes(MIB)
+    assert message.properties.headers == {"of": "us all", "x-stream-offset": 0}
+
+
+def test_one_body_is_held_once_for_thirty_dead_letters(
+    broker: warren.Broker, channel: Channel
+) -> None:
+    channel.declare("dead", exclusive=True)
+    for number in range(30):
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        channel.declare(f"live-{number}", exclusive=True, arguments=arguments)
+        channel.bind(f"live-{number}", "amq.fanout")
+    before = memory_bytes()
+    channel.publish("", b"a" + bytes(MIB), exchange="amq.fanout", expiration="60000")
+    for number in range(30):
+        taken = channel.get(f"live-{number}", no_ack=False)
+        channel.send(spec.Basic.Reject(delivery_tag=taken.tag, requeue=False))
+    eventually(lambda: channel.count("dead") == 30)
+
+    assert MIB < broker.snapshot()["held_bytes"] < 2 * MIB
+    assert memory_bytes() < before + 16 * MIB  # what was sent to us is on its way through
+    for number in range(30):
+        letter = channel.get("dead")
+        assert letter.body == b"a" + bytes(MIB)
+        assert letter.properties.headers["x-death"][0]["queue"] == f"live-{number}"
+    channel.sync()
+    assert broker.snapshot()["held_bytes"] == 0
+
+
 # -- slow readers --------------------------------------------------------------------------------
 def test_a_consumer_that_does_not_read_does_not_make_the_broker_grow(
     broker: warren.Broker, connect: Callable[..., Connection], channel: Channel

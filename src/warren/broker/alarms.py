@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
     from warren.broker.core import BrokerCore
+    from warren.broker.timers import Timer
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class Alarms:
         #: Connections that have sent a part of a message, the longest waiting first.
         self._halves: dict[BrokerConnection, None] = {}
         self._half_bytes = 0
+        self._turn: Timer | None = None
 
     def half_received(self, connection: BrokerConnection, size: int) -> None:
         """So many octets more (or less) of unfinished messages are held for a connection."""
@@ -44,15 +46,24 @@ class Alarms:
         """Compare what is held with the limit."""
         if not self._forced:
             self.set("memory", self._core.held_bytes > self.memory_limit_bytes)
-        if self._halves and self.reason:
-            chosen = self._may_finish()
-            if chosen is not None and chosen.blocked:
-                # Not at once: it may have much to say, and we are in the middle of something.
-                self._core.timers.after(0, chosen.unblock)
+        chosen = self._may_finish() if self._halves and self.reason else None
+        waits = chosen is not None and chosen.blocked
+        if waits and self._turn is None:
+            # Not at once: it may have much to say, and we are in the middle of something.
+            self._turn = self._core.timers.after(0, self._let_finish)
+        elif not waits and self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
 
     def blocks(self, connection: BrokerConnection) -> bool:
         """True if a connection that publishes must not go on."""
         return bool(self.reason) and self._may_finish() is not connection
+
+    def _let_finish(self) -> None:
+        self._turn = None
+        chosen = self._may_finish()
+        if chosen is not None:
+            chosen.unblock()
 
     def _may_finish(self) -> BrokerConnection | None:
         """Who may finish its message: one with a single message on its way."""

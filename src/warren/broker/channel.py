@@ -303,6 +303,8 @@ class Channel:
         message.holders -= 1
         if not message.holders:
             self.core.held_bytes -= len(message.content) + OVERHEAD
+            if message.origin is not None:
+                self.core.release(message.origin)
         if consumer is not None:
             consumer.outstanding -= 1
             self.outstanding -= 1

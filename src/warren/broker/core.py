@@ -19,7 +19,7 @@ from warren.broker.alarms import Alarms
 from warren.broker.channel import Channel
 from warren.broker.connection import BrokerConnection
 from warren.broker.journal import Journal
-from warren.broker.message import OVERHEAD
+from warren.broker.message import OVERHEAD, Message
 from warren.broker.policies import Policies
 from warren.broker.publisher import Publisher
 from warren.broker.queues.dead_letter import send_letter
@@ -129,6 +129,7 @@ class BrokerCore:
             store.close()
             raise
         self.policies.restore(journal.definitions())
+        self.admin.parameters.restore(journal.definitions())
         self.journal = journal
         self.admin.write_down()
 
@@ -210,11 +211,21 @@ class BrokerCore:
         self.settle()
 
     # -- memory ----------------------------------------------------------------------------------
-    def release(self, message: Any) -> None:
+    def hold(self, message: Message) -> None:
+        """One more queue holds the message."""
+        if not message.holders:
+            self.held_bytes += len(message.content) + OVERHEAD
+            if message.origin is not None:
+                self.hold(message.origin)
+        message.holders += 1
+
+    def release(self, message: Message) -> None:
         """One queue less holds the message."""
         message.holders -= 1
         if not message.holders:
             self.held_bytes -= len(message.content) + OVERHEAD
+            if message.origin is not None:
+                self.release(message.origin)
 
     @property
     def must_page(self) -> bool:

@@ -80,13 +80,14 @@ class Journal:
             if shared == SHARED:
                 self._last_shared += 1
                 shared = message.shared = self._last_shared
-                batch.shared[shared] = (address.exchange, address.routing_key, message.content)
-                batch.bytes_waiting += len(message.content)
+                content = message.content if message.origin is None else message.whole
+                batch.shared[shared] = (address.exchange, address.routing_key, content)
+                batch.bytes_waiting += len(content)
             batch.references[shared] = batch.references.get(shared, 0) + 1
             row = (message.body_size, wall, returns, transient, shared, None, None, None)
             batch.bytes_waiting += ROW_OVERHEAD
         else:
-            content = message.content
+            content = message.content if message.origin is None else message.whole
             row = (
                 message.body_size,
                 wall,

@@ -10,7 +10,6 @@ from warren.amqp.frames import METHOD, encode_frame
 from warren.amqp.hot import PUBLISH_IDS, encode_confirm
 from warren.amqp.properties import encode_property
 from warren.amqp.session import undecodable
-from warren.amqp.tables import join_table, split_table
 from warren.broker.inspection import REPLY_TO, inspect
 from warren.broker.message import OVERHEAD, PLAIN, Address, Message, Traits
 from warren.broker.reply import ReplyConsumer
@@ -212,8 +211,7 @@ class Publisher:
             self._vhost.deliver(message, [t for t in targets if isinstance(t, ReplyConsumer)])
             targets = [t for t in targets if not isinstance(t, ReplyConsumer)]
         if self.transaction is not None:
-            self._core.held_bytes += len(message.content) + OVERHEAD
-            message.holders = 1  # the transaction's
+            self._core.hold(message)
             self.transaction.append((route, message, targets))
         else:
             self._deliver(route, message, targets)
@@ -346,8 +344,6 @@ def keep_all(targets: Iterable[Any]) -> bool:
 
 
 def _without_bcc(message: Message) -> Message:
-    parts = dict(message.parts)
-    entries = split_table(parts["headers"][4:])
-    entries.pop("BCC", None)
-    parts["headers"] = join_table(entries)
-    return message.rewritten(parts, message.address, message.traits)
+    headers = message.raw_headers
+    headers.pop("BCC", None)
+    return message.with_headers(headers)

@@ -38,13 +38,14 @@ class ReplyConsumer:
         if connection.budget < -_MOST_UNREAD:
             log.warning("%s: reads no replies, one is dropped", connection.name)
             return True
-        connection.budget -= len(message.content)
+        content = message.content_for(channel.number, session.frame_max)
+        connection.budget -= len(content)
         suffix = message.address.suffix
         session.out += (
             deliver_prefix(channel.number, self._tag, suffix),
             DELIVERY.pack(channel.last_tag + 1, 0),
             suffix,
-            message.content_for(channel.number, session.frame_max),
+            content,
         )
         connection.wants_write()
         return True

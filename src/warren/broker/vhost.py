@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from warren.amqp.tables import Table
 from warren.broker.exchanges import EXCHANGE_TYPES, INTERNAL_ERROR, Binding, Exchange
 from warren.broker.exchanges.direct import DirectExchange
-from warren.broker.message import OVERHEAD, Message
+from warren.broker.message import Message
 from warren.broker.queues.arguments import (
     KNOWN,
     check_declare,
@@ -402,8 +402,7 @@ class VirtualHost:
         accepted = True
         if len(targets) > 1:
             message.shared = -1
-        self.core.held_bytes += len(message.content) + OVERHEAD
-        message.holders = 1  # ours, until every queue has been asked
+        self.core.hold(message)  # until every queue has been asked
         for target in targets:
             accepted = target.publish(message) and accepted
         self.core.release(message)

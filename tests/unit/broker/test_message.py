@@ -8,7 +8,7 @@ from pika import spec
 
 from tests.unit.broker.messages import ADDRESS, message
 from warren.amqp.properties import encode_property
-from warren.amqp.tables import Table
+from warren.amqp.tables import Table, encode_value
 from warren.broker.message import PLAIN, Address
 
 
@@ -71,3 +71,27 @@ def test_a_rewritten_message_has_the_same_body(size: int) -> None:
     assert (copy.property("type"), copy.property("app_id")) == ("other", "shop")
     assert (copy.address.exchange, copy.address.routing_key) == ("", "q")
     assert (given.property("type"), given.address) == ("order", ADDRESS)
+
+
+@pytest.mark.parametrize("size", [5, 2000, 300_000])
+def test_a_copy_of_a_copy_has_the_same_body_on_any_channel(size: int) -> None:
+    given = message(b"x" * size, type="order", channel=3, headers=Table({"n": 1}))
+    headers = {**given.raw_headers, "m": encode_value(2)}
+
+    copy = given.with_headers(headers, without="type").with_headers({"m": headers["m"]})
+    assert (copy.headers, copy.property("type"), copy.body) == ({"m": 2}, None, given.body)
+    for channel, frame_max in ((3, 131072), (7, 131072), (7, 4096)):
+        head, *bodies = frames(copy.content_for(channel, frame_max))
+        assert head.properties.headers == {"m": 2}
+        assert b"".join(frame.fragment for frame in bodies) == given.body
+        assert {frame.channel_number for frame in (head, *bodies)} == {channel}
+        assert all(len(frame.fragment) <= frame_max - 8 for frame in bodies)
+
+
+def test_a_large_body_is_shared_by_copies() -> None:
+    given = message(bytes(100_000))
+    copy = given.with_headers({}).with_traits(PLAIN).with_headers({})
+
+    assert len(copy.content) < 100
+    assert copy.origin is given
+    assert copy.body == given.body

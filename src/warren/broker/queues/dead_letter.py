@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warren.amqp.properties import decode_property
 from warren.amqp.tables import (
     Timestamp,
     decode_integer,
@@ -78,8 +77,7 @@ def make_letter(
     routing_key: str | None,
 ) -> tuple[Message, list[Death]]:
     """The message as it is dead-lettered, and its deaths, the newest first."""
-    parts = dict(message.parts)
-    entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
+    entries = message.raw_headers
     fresh: dict[str, Any] = {
         "count": 1,
         "reason": reason,
@@ -88,9 +86,9 @@ def make_letter(
         "exchange": message.address.exchange,
         "routing-keys": [message.address.routing_key, *_copies(entries)],
     }
-    expiration = parts.pop("expiration", None)
+    expiration = message.property("expiration")
     if expiration is not None:
-        fresh["original-expiration"] = decode_property("expiration", expiration)
+        fresh["original-expiration"] = expiration
     raw_fresh = {key: encode_value(value) for key, value in fresh.items()}
     raw_fresh["count"] = encode_value(1, "long")
     if "x-death" not in entries:
@@ -102,14 +100,19 @@ def make_letter(
     if routing_key is not None:
         entries.pop("CC", None)
         copies = ()
-    parts["headers"] = join_table(dict(sorted(entries.items())))
     traits = Traits()
     traits.priority = message.traits.priority
     # By its own word: a transient message may lie on disk for the sake of its queue.
-    traits.persistent = parts.get("delivery_mode") == b"\x02"
+    traits.persistent = message.parts.get("delivery_mode") == b"\x02"
     traits.copies = copies
     key = message.address.routing_key if routing_key is None else routing_key
-    return message.rewritten(parts, Address(exchange, key), traits), deaths
+    letter = message.with_headers(
+        dict(sorted(entries.items())),
+        without="expiration",
+        address=Address(exchange, key),
+        traits=traits,
+    )
+    return letter, deaths
 
 
 def _copies(entries: dict[str, bytes]) -> list[str]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warren.amqp.tables import Table, encode_value, join_table, split_table
-from warren.broker.message import OVERHEAD, Message
+from warren.amqp.tables import Table, encode_value
+from warren.broker.message import Message
 from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
 from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
@@ -188,13 +188,8 @@ class Queue:
                 ready.page(self._newest_batch, entry)  # type: ignore[union-attr]
                 self.core.waits_for_commit[self] = None
                 return
-        self._keep(entry[1])
+        self.core.hold(entry[1])
         ready.push(entry)
-
-    def _keep(self, message: Message) -> None:
-        if not message.holders:
-            self.core.held_bytes += len(message.content) + OVERHEAD
-        message.holders += 1
 
     def _load(self, after: int) -> list[Entry]:
         """Read on from the disk; what is not there yet is still in memory."""
@@ -207,7 +202,7 @@ class Queue:
             return [restore_entry(journal, position, row, seen) for position, row in rows]
         entries = [entry for _, entry in ready.on_their_way]
         for entry in entries:
-            self._keep(entry[1])
+            self.core.hold(entry[1])
         return entries
 
     def recover(self, journal: Journal, summary: LogSummary) -> None:
@@ -361,12 +356,9 @@ class Queue:
         """The content; a quorum queue tells in it how often the message was given back."""
         if self.kind != "quorum":
             return content
-        message = entry[1]
-        parts = dict(message.parts)
-        entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
-        entries["x-delivery-count"] = encode_value(entry[3], "long")
-        parts["headers"] = join_table(dict(sorted(entries.items())))
-        copy = message.rewritten(parts, message.address, message.traits)
+        headers = entry[1].raw_headers
+        headers["x-delivery-count"] = encode_value(entry[3], "long")
+        copy = entry[1].with_headers(dict(sorted(headers.items())))
         return copy.content_for(channel, frame_max)
 
     # -- settling --------------------------------------------------------------------------------

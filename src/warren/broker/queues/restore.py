@@ -36,7 +36,7 @@ def stored(message: Message) -> Message:
     """A copy of a transient message that lies in the store nevertheless."""
     traits = copy(message.traits)
     traits.persistent = True
-    return Message(message.address, message.content, traits, message.body_size, message.channel)
+    return message.with_traits(traits)
 
 
 def restore_message(row: Row) -> Message:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp import methods as m
-from warren.amqp.tables import Table, Timestamp, encode_value, join_table, split_table
+from warren.amqp.tables import Table, Timestamp, encode_value
 from warren.broker.message import OVERHEAD, Message
 from warren.broker.queues.arguments import QueueSettings, parse_age_s
 from warren.broker.queues.ready import Entry, Ready
@@ -85,13 +85,10 @@ class StreamQueue:
     def publish(self, message: Message) -> bool:
         """Append; the stream keeps a copy of its own, with the offset in it."""
         offset = self._first + len(self._log)
-        parts = dict(message.parts)
-        entries = split_table(parts["headers"][4:]) if "headers" in parts else {}
-        entries["x-stream-offset"] = encode_value(offset, "long")
-        parts["headers"] = join_table(entries)
-        kept = message.rewritten(parts, message.address, message.traits)
-        kept.holders = 1
-        self.core.held_bytes += len(kept.content) + OVERHEAD
+        headers = message.raw_headers
+        headers["x-stream-offset"] = encode_value(offset, "long")
+        kept = message.with_headers(headers)
+        self.core.hold(kept)
         now_ms = self.core.clock.wall_ms()
         if self.log_id:
             # Position 0 is never written; the time of writing stands where the expiry would.
