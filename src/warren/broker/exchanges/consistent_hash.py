@@ -3,21 +3,21 @@ to the same one.
 
 The binding key is the weight. What is hashed is the routing key, a header or a property.
 
-Each hash belongs to one of a fixed number of slots, and each slot to the destination that
-wins it in a weighted draw (rendezvous hashing): every destination draws a number from its own
-name and the slot, and the draw, divided by the weight, decides. So the shares are even by
-weight whatever the number of destinations; the outcome depends on names and weights alone and
-is the same after a restart; and a destination that comes or goes takes or gives only its own
-slots. The outcome of a draw is kept, and brought up to date when a message meets the slot.
+Who gets a hash is drawn (rendezvous hashing): every destination draws a number from its own name
+and the hash, and the highest draw wins. So the shares are even whatever the number of destinations;
+the outcome depends on names and weights alone and is the same after a restart; and a destination
+that comes or goes takes or gives only its own hashes. One of weight 5 draws as two, one of weight 4
+and one of weight 1: so weights are powers of two, and those of the same weight draw together.
+
+Thousands may draw for every message, so the first octet of all their draws is made at once: it is
+the exclusive or of eight numbers, one for each digit of the hash (tabulation hashing), each as
+long as there are destinations. Only those with the highest first octet draw the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
 import zlib
-from array import array
-from itertools import chain
 from math import inf, log
 from typing import Any, ClassVar
 
@@ -28,89 +28,146 @@ from warren.broker.exchanges.base import INTERNAL_ERROR, Binding, Exchange, Rout
 _HASHABLE_PROPERTIES = ("correlation_id", "message_id", "timestamp")
 
 _SPREAD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: near hashes go far apart
-_SLOT_BITS = 18  # three digits of six bits
-_SLOTS = 1 << _SLOT_BITS
-_TABLE = struct.Struct("<192I")
+_MASK = 0xFFFFFFFFFFFFFFFF
+_COLUMNS = 8 * 16  # digits of a hash, values of a digit
+_WEIGHT_BITS = 16  # how exactly a weight is kept
+_MANY = 400  # from here on, the highest octet is looked for, not compared
+_KNOWN = 4096  # draws that are remembered
 
 
-class _Member:
-    """A destination in the draw.
+class _Crowd:
+    """Destinations of the same weight. Knows nothing of exchanges and messages."""
 
-    What it draws for a slot is the exclusive or of three random numbers of its own, one for
-    each digit of the slot (tabulation hashing).
-    """
+    def __init__(self) -> None:
+        self._at: dict[Any, int] = {}  # destination -> place
+        self._members: list[tuple[Any, int]] = []  # destination and its seed
+        #: For each digit and its value, an octet a member; and the same as one number.
+        self._columns = [bytearray() for _ in range(_COLUMNS)]
+        self._numbers: list[int] = []
 
-    __slots__ = ("binding", "destination", "numbers", "slowness")
+    def __len__(self) -> int:
+        return len(self._members)
 
-    def __init__(self, binding: Binding) -> None:
-        identity = f"{binding.destination_kind}\0{binding.destination.name}"
-        digest = hashlib.shake_128(identity.encode("utf-8", "surrogateescape"))
-        self.binding = binding
-        self.destination = binding.destination
-        self.numbers = array("I", _TABLE.unpack(digest.digest(_TABLE.size)))
-        self.slowness = -1.0 / int(binding.routing_key)
+    def add(self, destination: Any, identity: str) -> None:
+        name = hashlib.shake_128(identity.encode("utf-8", "surrogateescape"))
+        octets = name.digest(_COLUMNS + 8)
+        self._at[destination] = len(self._members)
+        self._members.append((destination, int.from_bytes(octets[_COLUMNS:], "big")))
+        for column, octet in zip(self._columns, octets, strict=False):
+            column.append(octet)
+        self._numbers.clear()
+
+    def remove(self, destination: Any) -> None:
+        """The last one takes the place of the one that goes."""
+        at = self._at.pop(destination)
+        last = self._members.pop()
+        for column in self._columns:
+            octet = column.pop()
+            if at < len(column):
+                column[at] = octet
+        if at < len(self._members):
+            self._members[at] = last
+            self._at[last[0]] = at
+        self._numbers.clear()
+
+    def best(self, hashed: int) -> tuple[float, Any]:
+        """The highest draw, between 0 and 1, and whose it is."""
+        octets = self._first_octets(hashed)
+        highest = _highest(octets)
+        best, winner = -1, None
+        at = octets.find(highest)
+        while at >= 0:
+            destination, seed = self._members[at]
+            rest = _mixed(seed + hashed * _SPREAD)
+            if rest > best:
+                best, winner = rest, destination
+            at = octets.find(highest, at + 1)
+        return ((highest << 64 | best) + 0.5) * 2.0**-72, winner
+
+    def _first_octets(self, hashed: int) -> bytes:
+        n = self._numbers
+        if not n:
+            n += (int.from_bytes(column, "little") for column in self._columns)
+        number = (
+            n[hashed & 15]
+            ^ n[16 | hashed >> 4 & 15]
+            ^ n[32 | hashed >> 8 & 15]
+            ^ n[48 | hashed >> 12 & 15]
+            ^ n[64 | hashed >> 16 & 15]
+            ^ n[80 | hashed >> 20 & 15]
+            ^ n[96 | hashed >> 24 & 15]
+            ^ n[112 | hashed >> 28]
+        )
+        return number.to_bytes(len(self._members), "little")
+
+
+def _mixed(number: int) -> int:
+    """64 bits of which each depends on every bit of the number (the end of SplitMix64)."""
+    number &= _MASK
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & _MASK
+    return number ^ number >> 31
+
+
+def _highest(octets: bytes) -> int:
+    if len(octets) < _MANY:
+        return max(octets)
+    return next(octet for octet in range(255, -1, -1) if octet in octets)
 
 
 class _Ring:
-    """Slots and who owns them. Knows nothing of exchanges and messages."""
+    """Destinations by weight, and who gets which hash."""
 
     def __init__(self) -> None:
-        self._at: dict[Any, int] = {}  # destination -> place in _members
-        self._members: list[_Member | None] = []  # None: gone
-        self._clear()
+        self._weights: dict[Any, tuple[int, ...]] = {}
+        self._crowds: dict[int, _Crowd] = {}  # by the power of two that is their weight
+        self._known: dict[int, Any] = {}  # what was drawn last
 
-    def _clear(self) -> None:
-        self._owner: array[int] | None = None  # slot -> place in _members
-        self._drawn: array[int] | None = None  # slot -> how many of _members took part so far
-
-    def member(self, destination: Any) -> _Member | None:
-        at = self._at.get(destination)
-        return None if at is None else self._members[at]
+    def __contains__(self, destination: Any) -> bool:
+        return destination in self._weights
 
     def add(self, binding: Binding) -> None:
-        self._at[binding.destination] = len(self._members)
-        self._members.append(_Member(binding))
+        destination = binding.destination
+        self._weights[destination] = powers = _powers(int(binding.routing_key))
+        for power in powers:
+            identity = f"{binding.destination_kind}\0{destination.name}\0{power}"
+            self._crowds.setdefault(power, _Crowd()).add(destination, identity)
+        self._known.clear()
 
     def remove(self, destination: Any) -> None:
-        self._members[self._at.pop(destination)] = None
-        if len(self._members) > 2 * len(self._at) + 16:
-            self._members = [member for member in self._members if member is not None]
-            self._at = {m.destination: at for at, m in enumerate(self._members) if m is not None}
-            self._clear()
+        for power in self._weights.pop(destination):
+            self._crowds[power].remove(destination)
+            if not len(self._crowds[power]):
+                del self._crowds[power]
+        self._known.clear()
 
     def owner(self, number: int) -> Any:
         """The destination for a 32-bit hash; None when there are no destinations."""
-        if not self._at:
-            return None
-        if self._owner is None or self._drawn is None:
-            self._owner = array("I", bytes(4 * _SLOTS))
-            self._drawn = array("I", bytes(4 * _SLOTS))
-        slot = (number * _SPREAD & 0xFFFFFFFFFFFFFFFF) >> (64 - _SLOT_BITS)
-        drawn = self._drawn[slot]
-        owner = self._members[self._owner[slot]] if drawn else None
-        if owner is None or drawn != len(self._members):
-            place = self._draw(slot, self._owner[slot], drawn if owner else 0)
-            self._owner[slot], self._drawn[slot] = place, len(self._members)
-            owner = self._members[place]
-        return owner.destination if owner else None
+        owner = self._known.get(number)
+        if owner is None and self._crowds:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            owner = self._known[number] = self._draw((number * _SPREAD & _MASK) >> 32)
+        return owner
 
-    def _draw(self, slot: int, best: int, start: int) -> int:
-        """Who wins ``slot`` when ``best`` won among the first ``start`` members.
+    def _draw(self, hashed: int) -> Any:
+        if len(self._crowds) == 1:
+            return next(iter(self._crowds.values())).best(hashed)[1]
+        first, winner = inf, None
+        heaviest = max(self._crowds)
+        for power, crowd in self._crowds.items():
+            drawn, destination = crowd.best(hashed)
+            # The time to a first event, where the weight is the rate of events: first wins.
+            time = -log(drawn) * 2.0 ** min(heaviest - power, 1000)
+            if time < first:
+                first, winner = time, destination
+        return winner
 
-        Lowest wins: the time to a first event, where the weight is the rate of events.
-        """
-        high, middle, low = slot >> 12, 64 + (slot >> 6 & 63), 128 + (slot & 63)
-        lowest = inf
-        for place in chain((best,) if start else (), range(start, len(self._members))):
-            member = self._members[place]
-            if member is None:
-                continue
-            numbers = member.numbers
-            number = numbers[high] ^ numbers[middle] ^ numbers[low]
-            drawn = log((number + 0.5) * 2.0**-32) * member.slowness
-            if drawn < lowest:
-                best, lowest = place, drawn
-        return best
+
+def _powers(weight: int) -> tuple[int, ...]:
+    """The powers of two that make up a weight, as exactly as it is kept."""
+    lowest = max(0, weight.bit_length() - _WEIGHT_BITS)
+    return tuple(bit for bit in range(lowest, weight.bit_length()) if weight >> bit & 1)
 
 
 class ConsistentHashExchange(Exchange):
@@ -158,13 +215,13 @@ class ConsistentHashExchange(Exchange):
 
     def _link(self, binding: Binding) -> None:
         # As in RabbitMQ a destination has the weight it was bound with first.
-        if self._ring.member(binding.destination) is None:
+        if binding.destination not in self._ring:
             self._ring.add(binding)
 
     def _unlink(self, binding: Binding) -> None:
         destination = binding.destination
         # As in RabbitMQ: whichever of its weights is unbound, the queue leaves the ring.
-        if self._ring.member(destination) is not None:
+        if destination in self._ring:
             self._ring.remove(destination)
 
 

