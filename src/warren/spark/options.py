@@ -131,7 +131,7 @@ READING: tuple[Option, ...] = (
 WRITING: tuple[Option, ...] = (
     Option("exchange", _text, "where rows without a column `exchange` go", ""),
     Option("routingKey", _text, "the routing key of rows without a column `routing_key`", ""),
-    Option("mandatory", _flag, "a row that no queue takes is an error", False),
+    Option("mandatory", _flag, "a row that no queue takes is noticed", True),
     Option("onUnroutable", one_of("fail", "drop", "deadletter"), "what to do with such a row",
            "fail"),
     Option("deadLetterExchange", _text, "where they go with `onUnroutable=deadletter`"),

@@ -1,0 +1,340 @@
+"""Publishing in bulk on a blocking connection: windows of confirms, and nothing forgotten.
+
+A message is in one of three places: ``waiting`` (not sent), ``sent`` (and not confirmed), or done.
+When the connection breaks, what was sent goes back to the front of what waits and travels again on
+the next connection: at least once, and in order.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from warren.amqp import methods as m
+from warren.amqp.client_hot import encode_message, publish_frame
+from warren.client.blocking import BlockingChannel
+from warren.client.endpoint import Endpoint
+from warren.client.publish_columns import CHANNEL, route_of
+from warren.client.publish_connection import PublishConnection
+from warren.errors import (
+    ConnectionForced,
+    ConnectionLost,
+    HostUnreachable,
+    InternalError,
+    Nacked,
+    PublisherBlocked,
+    Unconfirmed,
+    Unroutable,
+    WarrenError,
+)
+
+log = logging.getLogger(__name__)
+
+#: What may be better on another connection, or a moment later.
+_PASSING = (ConnectionLost, ConnectionForced, HostUnreachable, InternalError)
+_CHUNK_BYTES = 1 << 18
+_SLOWEST_RETRY_S = 5.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRules:
+    """How long to wait, how often to try again, and what becomes of what no queue takes."""
+
+    window: int = 5_000
+    confirm_timeout_s: float = 60.0
+    blocked_timeout_s: float = 300.0
+    retries: int = 8
+    #: fail, drop or deadletter.
+    unroutable: str = "fail"
+    dead_letter_exchange: str = ""
+
+
+@dataclass(slots=True)
+class PublishCounts:
+    """What became of the messages."""
+
+    confirmed: int = 0
+    dropped: int = 0
+    dead_lettered: int = 0
+    nacked: int = 0
+    reconnects: int = 0
+
+
+class _ConfirmChannel(BlockingChannel):
+    """Passes on what concerns a publisher."""
+
+    publisher: BlockingPublisher
+
+    def confirm(self, delivery_tag: int, multiple: bool, ack: bool) -> None:
+        self.publisher.settle(delivery_tag, multiple, ack)
+
+    def content(self, method: m.Method, properties: bytes, body: bytes) -> None:
+        if isinstance(method, m.BasicReturn):
+            self.publisher.returned(method, properties, body)
+
+
+class BlockingPublisher:
+    """Publishes encoded messages (``publish_columns``) and sees to it that each is confirmed.
+
+    ::
+
+        with BlockingPublisher([endpoint]) as publisher:
+            publisher.publish(messages)
+            publisher.finish()
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        rules: PublishRules | None = None,
+        *,
+        name: str = "warren publisher",
+    ) -> None:
+        self.rules = rules or PublishRules()
+        self.counts = PublishCounts()
+        self._endpoints, self._name = endpoints, name
+        self._waiting: deque[bytes] = deque()
+        self._sent: deque[bytes] = deque()
+        self._first_tag = 1
+        #: Tags confirmed out of turn.
+        self._settled: set[int] = set()
+        self._nacked: list[bytes] = []
+        self._nacked_rounds = 0
+        self._failure: WarrenError | None = None
+        self._moved_at = time.monotonic()
+        self._blocked_since: float | None = None
+        self._tries = 0
+        self._link: PublishConnection | None = None
+        self._channel: _ConfirmChannel | None = None
+
+    # -- for the user ----------------------------------------------------------------------------
+    @property
+    def unconfirmed(self) -> int:
+        """Messages that were given and are not done."""
+        return len(self._waiting) + len(self._sent) - len(self._settled) + len(self._nacked)
+
+    @property
+    def is_blocked(self) -> bool:
+        """The broker has said that it takes no messages at the moment."""
+        return self._blocked_since is not None
+
+    @property
+    def frame_max(self) -> int:
+        """The largest frame that the broker takes; connects if need be."""
+        return self._do(lambda: self._connected().session.frame_max)
+
+    def publish(self, messages: Sequence[bytes]) -> None:
+        """Send them as the window allows; some may still be unconfirmed on return.
+
+        Raises:
+            Unroutable, Nacked, Unconfirmed, PublisherBlocked: the broker has not taken a message.
+            Refusal: such as an exchange that is not there.
+        """
+        if not self.unconfirmed:
+            self._moved_at = time.monotonic()
+        self._waiting.extend(messages)
+        while self._waiting:
+            self._do(self._step)
+
+    def finish(self) -> None:
+        """Return when every message is confirmed."""
+        while self._waiting or self._sent or self._nacked:
+            self._do(self._step)
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+
+    def abandon(self) -> None:
+        """Drop the connection without a word."""
+        if self._link is not None:
+            self._link.abandon()
+
+    def __enter__(self) -> BlockingPublisher:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    # -- one step at a time ----------------------------------------------------------------------
+    def _do(self, step: Callable[[], T]) -> T:
+        """Do it on this connection or, when that breaks, on the next."""
+        while True:
+            try:
+                return step()
+            except _PASSING as error:
+                self._lose(error)
+
+    def _step(self) -> None:
+        link = self._connected()
+        if link.blocked_by is None and self._waiting and self._room() > 0:
+            link.push(self._chunk(), self._watch)
+        elif self._sent:
+            link.pump(0.1)
+        else:
+            self._retry_nacked(link)
+        self._watch()
+
+    def _room(self) -> int:
+        # Who was refused many messages first tries those again.
+        if len(self._nacked) >= self.rules.window:
+            return 0
+        return self.rules.window - len(self._sent)
+
+    def _chunk(self) -> bytes:
+        """The next messages as one write; from here on they count as sent."""
+        waiting, most, size = self._waiting, self._room(), 0
+        chunk: list[bytes] = []
+        while waiting and len(chunk) < most and size < _CHUNK_BYTES:
+            message = waiting.popleft()
+            chunk.append(message)
+            size += len(message)
+        self._sent.extend(chunk)
+        return b"".join(chunk)
+
+    def _retry_nacked(self, link: PublishConnection) -> None:
+        """All else is settled: after a pause, the refused ones once more."""
+        if not self._nacked:
+            link.pump(0.1)
+            return
+        self._nacked_rounds += 1
+        if self._nacked_rounds > self.rules.retries:
+            raise Nacked(*route_of(self._nacked[0]))
+        deadline = time.monotonic() + _pause_s(self._nacked_rounds)
+        while (left := deadline - time.monotonic()) > 0:
+            link.pump(left)
+        self._waiting.extendleft(reversed(self._nacked))
+        self._nacked.clear()
+        self._moved_at = time.monotonic()
+
+    def _watch(self) -> None:
+        """Raise what was found out, or that something has lasted too long."""
+        if self._failure is not None:
+            raise self._failure
+        channel, link, now = self._channel, self._link, time.monotonic()
+        if channel is not None and not channel.is_open and channel.failure is not None:
+            raise channel.failure
+        blocked_by = link.blocked_by if link is not None else None
+        if blocked_by is not None:
+            if self._blocked_since is None:
+                self._blocked_since = now
+                log.warning("the broker takes no messages at the moment: %s", blocked_by)
+            waited = now - self._blocked_since
+            if waited > self.rules.blocked_timeout_s:
+                raise PublisherBlocked(blocked_by, waited)
+            self._moved_at = now
+        elif self._blocked_since is not None:
+            log.warning("the broker takes messages again, after %.1f s", now - self._blocked_since)
+            self._blocked_since, self._moved_at = None, now
+        elif self._sent and now - self._moved_at > self.rules.confirm_timeout_s:
+            raise Unconfirmed(
+                *route_of(self._sent[0]), f"no confirm in {self.rules.confirm_timeout_s:g} s"
+            )
+
+    # -- what the broker says --------------------------------------------------------------------
+    def settle(self, tag: int, multiple: bool, ack: bool) -> None:
+        """A confirm: all up to ``tag``, or that one."""
+        self._moved_at = time.monotonic()
+        self._tries = 0
+        sent, settled = self._sent, self._settled
+        if multiple:
+            while sent and self._first_tag <= tag:
+                self._leave(sent.popleft(), ack)
+        elif tag == self._first_tag and sent:
+            self._leave(sent.popleft(), ack)
+        elif self._first_tag < tag < self._first_tag + len(sent) and tag not in settled:
+            settled.add(tag)
+            if ack:
+                self._confirmed()
+            else:
+                self._refused(sent[tag - self._first_tag])
+        while settled and self._first_tag in settled:
+            settled.remove(self._first_tag)
+            sent.popleft()
+            self._first_tag += 1
+
+    def _leave(self, message: bytes, ack: bool) -> None:
+        if self._first_tag in self._settled:
+            self._settled.remove(self._first_tag)
+        elif ack:
+            self._confirmed()
+        else:
+            self._refused(message)
+        self._first_tag += 1
+
+    def _confirmed(self) -> None:
+        self.counts.confirmed += 1
+        self._nacked_rounds = 0
+
+    def _refused(self, message: bytes) -> None:
+        self.counts.nacked += 1
+        self._nacked.append(message)
+
+    def returned(self, method: m.BasicReturn, properties: bytes, body: bytes) -> None:
+        """No queue took it; its confirm follows."""
+        rules, exchange, routing_key = self.rules, method.exchange, method.routing_key
+        again = rules.unroutable == "deadletter" and exchange == rules.dead_letter_exchange
+        if rules.unroutable == "fail" or again:
+            self._failure = Unroutable(exchange, routing_key, method.reply_code, method.reply_text)
+        elif rules.unroutable == "drop":
+            self.counts.dropped += 1
+        else:
+            assert self._link is not None
+            publish = publish_frame(
+                CHANNEL, rules.dead_letter_exchange, routing_key, mandatory=True
+            )
+            frame_max = self._link.session.frame_max
+            self._waiting.append(encode_message(publish, CHANNEL, properties, body, frame_max))
+            self.counts.dead_lettered += 1
+
+    # -- connections -----------------------------------------------------------------------------
+    def _connected(self) -> PublishConnection:
+        if self._link is not None:
+            return self._link
+        link = PublishConnection.open(self._endpoints, name=self._name)
+        assert isinstance(link, PublishConnection)
+        try:
+            channel = link.begin_channel(_ConfirmChannel)
+            channel.publisher = self
+            channel.expect(m.ChannelOpenOk)
+            assert channel.number == CHANNEL, "messages are encoded for the first channel"
+            channel.call(m.ConfirmSelect(), m.ConfirmSelectOk)
+        except BaseException:
+            link.abandon()
+            raise
+        self._link, self._channel = link, channel
+        self._moved_at = time.monotonic()
+        return link
+
+    def _lose(self, error: WarrenError) -> None:
+        """The connection is gone: what it had not confirmed waits again, and goes first."""
+        self._tries += 1
+        if self._tries > self.rules.retries:
+            raise error
+        if self._link is not None:
+            self._link.abandon()
+            self.counts.reconnects += 1
+        again = [
+            message
+            for tag, message in enumerate(self._sent, self._first_tag)
+            if tag not in self._settled
+        ]
+        self._link = self._channel = self._blocked_since = None
+        self._waiting.extendleft(reversed(again))
+        self._sent.clear()
+        self._settled.clear()
+        self._first_tag = 1
+        log.warning("%s; trying again with %d unconfirmed messages", error, self.unconfirmed)
+        time.sleep(_pause_s(self._tries))
+
+
+def _pause_s(tries: int) -> float:
+    return min(0.05 * 2.0**tries, _SLOWEST_RETRY_S)

@@ -1,0 +1,120 @@
+"""A Spark session that finds Java and the right Python by itself, and keeps quiet."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warren.errors import JavaMissing, SparkMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The oldest Java that Spark runs on, and those that it is tested with.
+OLDEST_JAVA = 17
+_TRIED_JAVA = (17, 21)
+_JVM_FOLDER = Path("/usr/lib/jvm")
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+#: What a session gets, unless it is told otherwise.
+_ALWAYS = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A query's options hold passwords: Spark must not show them in plans and logs.
+    "spark.sql.redaction.options.regex": "(?i)url|uri|secret|password|token",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|uri",
+}
+#: The same, for one machine: nobody else reaches it, and 200 shuffle tasks are too many.
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) -> SparkSession:
+    """A Spark session in which ``format("rabbitmq")`` just works.
+
+    Sets the workers' Python to this one, finds Java, logs errors only, and uses Arrow and UTC.
+    ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "4g"})``. With a session
+    already running, that one is returned, as Spark does.
+
+    Raises:
+        SparkMissing: PySpark is not installed.
+        JavaMissing: there is no Java that Spark can run on.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SparkMissing(str(error)) from None
+    if SparkSession.getActiveSession() is None:
+        os.environ["JAVA_HOME"] = str(java_home())
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in _settings(master, conf).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
+    settings = _ALWAYS | (_LOCAL if master.startswith("local") else {})
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOGGING}"
+    for key, value in conf.items():
+        settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return settings
+
+
+# -- Java ----------------------------------------------------------------------------------------
+def java_home() -> Path:
+    """The home of a Java that Spark can run on: JAVA_HOME, the one in PATH, then /usr/lib/jvm.
+
+    Raises:
+        JavaMissing: names what was found, and what to install.
+    """
+    too_old: list[str] = []
+    for home in _homes():
+        version = _version(home)
+        if version is not None and version >= OLDEST_JAVA:
+            return home
+        if version is not None:
+            too_old.append(f"{home} has Java {version}")
+    raise JavaMissing(OLDEST_JAVA, ", ".join(too_old))
+
+
+def _homes() -> Iterator[Path]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    if found := shutil.which("java"):
+        yield Path(found).resolve().parent.parent
+    if _JVM_FOLDER.is_dir():
+        homes = [home for home in sorted(_JVM_FOLDER.iterdir()) if (home / "bin/java").exists()]
+        tried = [
+            home for each in _TRIED_JAVA for home in homes if re.search(rf"\b{each}\b", home.name)
+        ]
+        yield from [*tried, *homes]
+
+
+def _version(home: Path) -> int | None:
+    """The major version of the Java there; None if there is none."""
+    try:
+        done = subprocess.run(
+            [home / "bin" / "java", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match[1]) if match else None

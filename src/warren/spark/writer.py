@@ -1,0 +1,168 @@
+"""The sink: a table's rows as messages, each confirmed by the broker.
+
+Every task publishes its rows over one connection and succeeds when all of them are confirmed. A
+task that Spark runs again publishes again, with the same message ids: at least once, and a reader
+that looks at ids can drop what came twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from warren.client.blocking_publisher import BlockingPublisher
+from warren.errors import ConfigError
+from warren.spark.options import SOURCE
+from warren.spark.writer_options import SinkOptions, bind_columns
+from warren.spark.writer_rows import RowEncoder
+
+log = logging.getLogger(__name__)
+_TELL_EVERY_S = 10.0
+
+
+@dataclass
+class Published(WriterCommitMessage):
+    """What one task has done."""
+
+    partition: int
+    rows: int
+    seconds: float
+    dropped: int = 0
+    dead_lettered: int = 0
+    nacked: int = 0
+    reconnects: int = 0
+
+
+class _Sink:
+    """What the batch and the streaming writer share; pickled to every task."""
+
+    def __init__(self, given: dict[str, str], schema: StructType) -> None:
+        self._options = SinkOptions.parse(given)
+        self._places = bind_columns(schema)
+        #: Stands for the query where there is none: the same for all attempts of a task.
+        self._run_id = uuid.uuid4().hex
+
+    def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        prefix = f"{_query(context) or self._run_id}-{_batch(context)}-{partition}-"
+        encoder = RowEncoder(self._options, self._places, prefix)
+        started = time.monotonic()
+        name = f"spark {prefix[:-1]}"
+        publisher = BlockingPublisher(self._options.endpoints, self._options.rules, name=name)
+        with publisher:
+            _send_all(batches, encoder, publisher, started)
+            publisher.finish()
+        counts = publisher.counts
+        done = Published(
+            partition,
+            encoder.rows,
+            time.monotonic() - started,
+            counts.dropped,
+            counts.dead_lettered,
+            counts.nacked,
+            counts.reconnects,
+        )
+        log.info("task %d: %s", partition, _told([done]))
+        return done
+
+
+def _send_all(
+    batches: Iterator[pa.RecordBatch],
+    encoder: RowEncoder,
+    publisher: BlockingPublisher,
+    started: float,
+) -> None:
+    told = started
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        for messages in encoder.encode(batch, publisher.frame_max):
+            publisher.publish(messages)
+            now = time.monotonic()
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                log.info(
+                    "%d rows so far, %.0f/s, %d unconfirmed",
+                    encoder.rows,
+                    encoder.rows / (now - started),
+                    publisher.unconfirmed,
+                )
+
+
+def _query(context: TaskContext | None) -> str | None:
+    return context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+
+
+def _batch(context: TaskContext | None) -> str:
+    found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return found or "0"
+
+
+def _told(done: Sequence[Published]) -> str:
+    rows = sum(each.rows for each in done)
+    seconds = max((each.seconds for each in done), default=0.0)
+    more = [
+        f"{count} {word}"
+        for word in ("dropped", "dead_lettered", "nacked", "reconnects")
+        if (count := sum(getattr(each, word) for each in done))
+    ]
+    rate = rows / seconds if seconds else 0.0
+    return ", ".join([f"{rows} rows confirmed in {seconds:.1f} s ({rate:.0f}/s)", *more])
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """``df.write.format("rabbitmq").mode("append").save()``"""
+
+    def __init__(self, given: dict[str, str], schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError(
+                "mode", 'messages can\'t be overwritten: write.mode("append")', SOURCE
+            )
+        self._sink = _Sink(given, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
+        return self._sink.publish(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        log.info("%s", _told([each for each in messages if isinstance(each, Published)]))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        log.warning("aborted; some rows may have been published: %s", _done(messages))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """``df.writeStream.format("rabbitmq")``
+
+    ``overwrite`` comes with the output mode ``complete``: the whole result is published again.
+    """
+
+    def __init__(self, given: dict[str, str], schema: StructType, overwrite: bool) -> None:
+        self._sink = _Sink(given, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
+        return self._sink.publish(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        log.info("batch %d: %s", batchId, _done(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        log.warning(
+            "batch %d aborted; some rows may have been published: %s", batchId, _done(messages)
+        )
+
+
+def _done(messages: Sequence[WriterCommitMessage | None]) -> str:
+    return _told([each for each in messages if isinstance(each, Published)])

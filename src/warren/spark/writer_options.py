@@ -1,0 +1,162 @@
+"""What the sink was told: options and columns, checked before anything is sent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warren.client.blocking_publisher import PublishRules
+from warren.client.endpoint import Endpoint
+from warren.client.publish_columns import ValueRefused, encode_column
+from warren.errors import ConfigError
+from warren.spark.columns import BY_NAME, WRITABLE
+from warren.spark.options import (
+    CONNECTION,
+    READING,
+    SOURCE,
+    WRITING,
+    Option,
+    endpoints,
+    given_names,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def _number(least: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        number = int(value)
+        if number < least:
+            raise ValueError(f"must be at least {least}")
+        return number
+
+    return parse
+
+
+#: Options that stand in for a property column, and where the column has no value.
+DEFAULTS: dict[str, Option] = {
+    "content_type": Option("contentType", str, "such as `application/json`"),
+    "content_encoding": Option("contentEncoding", str, "such as `gzip`"),
+    "delivery_mode": Option("deliveryMode", _number(1), "2 is persistent, 1 is not", 2),
+    "priority": Option("priority", _number(0), "0 to 255"),
+    "correlation_id": Option("correlationId", str, "what the messages are an answer to"),
+    "reply_to": Option("replyTo", str, "where answers go"),
+    "expiration": Option("expiration", str, "milliseconds, as text"),
+    "type": Option("type", str, "what kind of messages they are"),
+    "user_id": Option("userId", str, "must be the user who is logged in"),
+    "app_id": Option("appId", str, "which program publishes"),
+}
+
+#: All that the sink knows besides where the broker is.
+SINK: tuple[Option, ...] = (
+    *WRITING,
+    Option("blockedTimeoutMs", _number(1), "how long to wait for a broker that is short of "
+           "memory or disk", 300_000),
+    Option("retries", _number(0), "how often in a row to try again after a lost connection or "
+           "a refused message", 8),
+    *DEFAULTS.values(),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """What the sink was told; pickles to executors, shows no secret."""
+
+    endpoints: tuple[Endpoint, ...]
+    exchange: str
+    routing_key: str
+    mandatory: bool
+    rules: PublishRules
+    #: Property to its encoded value, for rows that have none of their own.
+    constants: Mapping[str, bytes]
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> SinkOptions:
+        values = read_options(given, CONNECTION + SINK, ignored=READING)
+        unroutable = values["onUnroutable"]
+        named = given_names(given)
+        if unroutable == "deadletter" and not values["deadLetterExchange"]:
+            raise ConfigError("onUnroutable", "deadletter needs a deadLetterExchange", SOURCE)
+        if not values["mandatory"] and "onunroutable" in named:
+            raise ConfigError("onUnroutable", "needs mandatory=true, which is the default", SOURCE)
+        return cls(
+            endpoints=endpoints(given, values),
+            exchange=values["exchange"],
+            routing_key=values["routingKey"],
+            mandatory=values["mandatory"],
+            rules=PublishRules(
+                window=values["confirmWindow"],
+                confirm_timeout_s=values["confirmTimeoutMs"] / 1000,
+                blocked_timeout_s=values["blockedTimeoutMs"] / 1000,
+                retries=values["retries"],
+                unroutable=unroutable,
+                dead_letter_exchange=values["deadLetterExchange"] or "",
+            ),
+            constants=_constants(values),
+        )
+
+
+def _constants(values: Mapping[str, Any]) -> dict[str, bytes]:
+    constants = {}
+    for name, option in DEFAULTS.items():
+        value = values[option.name]
+        if value is not None:
+            try:
+                constants[name] = encode_column(name, [value])[0]
+            except ValueRefused as refused:
+                raise ConfigError(option.name, refused.problem, SOURCE) from None
+    return constants
+
+
+# -- columns -------------------------------------------------------------------------------------
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_TIMES = ("timestamp", "timestamp_ntz")
+_HEADER_VALUES = ("string", "binary", "boolean", "double", "float", *_WHOLE, *_TIMES)
+#: Spark types that a column may have, by the type that the source gives it.
+_TAKES: dict[str, tuple[str, ...]] = {
+    "STRING": ("string",),
+    "BINARY": ("binary", "string"),
+    "INT": _WHOLE,
+    "TIMESTAMP": _TIMES,
+    "MAP<STRING, STRING>": tuple(f"map<string,{value}>" for value in _HEADER_VALUES),
+}
+
+
+def bind_columns(schema: StructType) -> dict[str, int]:
+    """Column name to its place in the table; raises ConfigError for a table that can't be sent.
+
+    Columns that the source has and nobody can set (``queue``, ``offset``, …) are left out, so that
+    what was read can be written.
+    """
+    places: dict[str, int] = {}
+    for place, field in enumerate(schema.fields):
+        name = field.name.lower()
+        if name not in BY_NAME:
+            raise ConfigError(f"column {field.name}", _unknown(name), SOURCE)
+        if name in places:
+            raise ConfigError(f"column {field.name}", "is there twice", SOURCE)
+        if name in WRITABLE:
+            _check_type(name, field.dataType.simpleString())
+            places[name] = place
+    if "body" not in places:
+        raise ConfigError(
+            "column body", "is missing: the table needs one of type string or binary", SOURCE
+        )
+    return places
+
+
+def _check_type(name: str, found: str) -> None:
+    takes = _TAKES[WRITABLE[name].sql]
+    if found.partition("(")[0] not in takes:  # varchar(10) is a string to Spark by now
+        shown = "map<string,string>" if name == "headers" else " or ".join(takes)
+        raise ConfigError(f"column {name}", f"is {found}, but must be {shown}", SOURCE)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, WRITABLE, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(WRITABLE)}"
+    return f"is no part of a message; {hint} Other columns go into the body: to_json(struct(*))"

@@ -1,0 +1,120 @@
+"""Arrow batches to messages on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from warren.client.publish_columns import (
+    Routes,
+    ValueRefused,
+    encode_column,
+    encode_messages,
+    join_properties,
+    numbered_ids,
+)
+from warren.errors import RowRefused
+from warren.spark.columns import PROPERTIES
+from warren.spark.writer_options import SinkOptions
+
+#: Rows that are encoded in one go: what is encoded waits in memory to be sent.
+SLICE_ROWS = 2_000
+
+
+class RowEncoder:
+    """Makes messages of one task's rows, and counts them: a row's number is part of its id."""
+
+    def __init__(self, options: SinkOptions, places: Mapping[str, int], id_prefix: str) -> None:
+        self._options, self._places, self._prefix = options, places, id_prefix
+        self._routes = Routes(mandatory=options.mandatory)
+        self._properties = [each.name for each in PROPERTIES if each.name in places]
+        self.rows = 0
+
+    def encode(self, batch: pa.RecordBatch, frame_max: int) -> Iterator[list[bytes]]:
+        """The messages of a batch, a few thousand at a time."""
+        for start in range(0, batch.num_rows, SLICE_ROWS):
+            part = batch.slice(start, SLICE_ROWS)
+            yield encode_messages(
+                self._publishes(part), self._listed(part), self._bodies(part), frame_max
+            )
+            self.rows += part.num_rows
+
+    def _bodies(self, part: pa.RecordBatch) -> list[bytes]:
+        column = part.column(self._places["body"])
+        if column.null_count:
+            row = column.is_null().index(pa.scalar(True)).as_py()
+            raise self._refused("body", row, "is null: an empty message has an empty body")
+        return _octets(column)
+
+    def _publishes(self, part: pa.RecordBatch) -> Sequence[bytes] | repeat[bytes]:
+        options, places = self._options, self._places
+        if "exchange" not in places and "routing_key" not in places:
+            return repeat(self._route(0, options.exchange, options.routing_key))
+        exchanges = self._texts(part, "exchange", options.exchange)
+        keys = self._texts(part, "routing_key", options.routing_key)
+        frame, found = self._routes.frame, []
+        for row, (exchange, key) in enumerate(zip(exchanges, keys, strict=True)):
+            try:
+                found.append(frame(exchange, key))
+            except ValueError:
+                found.append(self._route(row, exchange, key))
+        return found
+
+    def _route(self, row: int, exchange: str, key: str) -> bytes:
+        try:
+            return self._routes.frame(exchange, key)
+        except ValueError as error:
+            wrong = "exchange" if len(exchange.encode()) > 255 else "routing_key"
+            raise self._refused(wrong, row, str(error)) from None
+
+    def _texts(self, part: pa.RecordBatch, name: str, default: str) -> list[str]:
+        place = self._places.get(name)
+        if place is None:
+            return [default] * part.num_rows
+        column = part.column(place)
+        if column.null_count:
+            column = column.fill_null(default)
+        texts: list[str] = column.to_pylist()
+        return texts
+
+    def _listed(self, part: pa.RecordBatch) -> list[bytes]:
+        columns: dict[str, Sequence[bytes]] = {}
+        for name in self._properties:
+            values = _values(part.column(self._places[name]))
+            try:
+                columns[name] = encode_column(name, values)
+            except ValueRefused as refused:
+                raise self._refused(name, refused.row, refused.problem) from None
+        ids = columns.get("message_id")
+        if ids is None or b"" in ids:
+            numbers = numbered_ids(self._prefix, self.rows, part.num_rows)
+            columns["message_id"] = (
+                numbers if ids is None else [a or b for a, b in zip(ids, numbers, strict=True)]
+            )
+        return join_properties(columns, self._options.constants, part.num_rows)
+
+    def _refused(self, column: str, row: int, problem: str) -> RowRefused:
+        return RowRefused(column, self.rows + row, problem)
+
+
+def _octets(column: pa.Array) -> list[bytes]:
+    kind = column.type
+    if pa.types.is_string(kind):
+        column = column.view(pa.binary())
+    elif pa.types.is_large_string(kind):
+        column = column.view(pa.large_binary())
+    values: list[bytes] = column.to_pylist()
+    return values
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Values as ``encode_column`` takes them."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        micros = column.cast(pa.timestamp("us", tz=kind.tz)).view(pa.int64()).to_pylist()
+        return [None if each is None else each // 1_000_000 for each in micros]
+    values: list[Any] = column.to_pylist()
+    return values
