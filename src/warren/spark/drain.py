@@ -1,0 +1,431 @@
+"""Draining queues into the ledger: what a task does with its ranges of offsets.
+
+All queues of a task are drained at the same time over one connection, each on a channel of its
+own. For each: what the ledger has is handed out again; segments in doubt are cleared up; then
+messages are taken, written down, acknowledged, settled and handed out, in parts that fit into
+memory. See ``ledger`` for why this is exactly once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from warren.client.blocking import BlockingConnection
+from warren.errors import (
+    AccessRefused,
+    ClientError,
+    ConnectionForced,
+    LedgerInUse,
+    NotFound,
+    QueueBusy,
+    QueueMissing,
+)
+from warren.spark.deliveries import Deliveries
+from warren.spark.ledger import Ledger, Segment
+from warren.spark.ledger_match import Key, keys_of, match_in_doubt, match_settled
+from warren.spark.options import SourceOptions
+from warren.spark.tap import EXCLUSIVE, SINGLE_ACTIVE, Tap
+
+log = logging.getLogger(__name__)
+
+#: Queues drained at the same time over one connection.
+_AT_ONCE = 100
+#: Octets of bodies in one segment, about.
+_PART_BYTES = 32 << 20
+#: Messages of a queue's first part, when nothing is known about their size.
+_FIRST_PART = 5_000
+#: Octets of one batch for Spark, about.
+_BATCH_BYTES = 8 << 20
+_QUIET_S = 0.02
+_RETRY_S = 0.05
+
+Probe = Callable[[str, str], None]
+
+
+def _no_probe(point: str, queue: str) -> None:
+    """Tests stop the world here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What Spark asks for: a queue from one offset to another."""
+
+    queue: str
+    start: int
+    end: int
+    #: How the queue is held alone.
+    mode: str = EXCLUSIVE
+    #: The broker may have been restarted, and have forgotten acknowledgements.
+    suspicious: bool = False
+
+
+@dataclass(slots=True)
+class _Job:
+    """A range on its way."""
+
+    range: Range
+    at: int
+    mode: str
+    part: int = _FIRST_PART
+    tap: Tap | None = None
+    #: Waits for the broker to have read an acknowledgement of this segment.
+    settling: Segment | None = None
+    #: Segments in doubt, and of them those that are cleared up once the broker has answered.
+    resolving: list[Segment] = field(default_factory=list)
+    resolved: list[int] = field(default_factory=list)
+    busy_since: float | None = None
+    retry_at: float = 0.0
+    refused_alone: int = 0
+    #: The broker may have been restarted since the last drain.
+    suspicious: bool = False
+    heard_at: float = 0.0
+    heard: int = -1
+
+    #: The channel is being closed: only then has the broker put back what was not acknowledged.
+    leaving: bool = False
+
+    @property
+    def queue(self) -> str:
+        return self.range.queue
+
+    def leave(self, tap: Tap) -> None:
+        tap.stop()
+        self.leaving = True
+
+    @property
+    def finished(self) -> bool:
+        working = self.settling is not None or self.resolving or self.leaving
+        return self.at >= self.range.end and not working
+
+
+class Drain:
+    """One task's work; ``rows`` is the whole of it."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        ledger: Ledger,
+        *,
+        run: str = "",
+        own_only: bool = False,
+        probe: Probe = _no_probe,
+        busy_s: float = 30.0,
+        reconnect_s: float = 60.0,
+    ) -> None:
+        self._options = options
+        self._ledger = ledger
+        self._run = run
+        self._own_only = own_only
+        self._probe = probe
+        self._busy_s = busy_s
+        self._reconnect_s = reconnect_s
+        self._link: BlockingConnection | None = None
+
+    # -- all of it -------------------------------------------------------------------------------
+    def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
+        """The rows of all ranges; of one queue in order."""
+        shelves = self._ledger.shelves()
+        jobs: list[_Job] = []
+        for wanted in ranges:
+            segments, at = self._chain(wanted, wanted.start)
+            job = _Job(wanted, at, wanted.mode, suspicious=wanted.suspicious)
+            for segment in segments:
+                yield from slices(segment.batch)
+                job.part = self._part_size(segment)
+            doubtful = shelves.of(wanted.queue).in_doubt
+            held = (self._ledger.read(wanted.queue, start) for start in doubtful)
+            job.resolving = [segment for segment in held if segment is not None]
+            if not job.finished:
+                jobs.append(job)
+        try:
+            yield from self._drain_all(jobs)
+        finally:
+            if self._link is not None:
+                self._link.close()
+
+    def _chain(self, wanted: Range, at: int) -> tuple[list[Segment], int]:
+        segments, at = self._ledger.chain(wanted.queue, at, wanted.end)
+        for segment in segments:
+            if self._own_only and segment.run != self._run:
+                raise LedgerInUse(self._ledger.place, segment.run, self._run)
+        return segments, at
+
+    def _drain_all(self, jobs: list[_Job]) -> Iterator[pa.RecordBatch]:
+        failing_since: float | None = None
+        for first in range(0, len(jobs), _AT_ONCE):
+            group = jobs[first : first + _AT_ONCE]
+            while not all(job.finished for job in group):
+                try:
+                    for batch in self._drain(self._connected(), group):
+                        failing_since = None
+                        yield batch
+                except (ClientError, ConnectionForced, TimeoutError) as error:
+                    failing_since = self._try_again(error, failing_since, group)
+
+    def _connected(self) -> BlockingConnection:
+        if self._link is None or not self._link.is_open:
+            self._link = BlockingConnection.open(self._options.endpoints, name="warren spark")
+        return self._link
+
+    def _try_again(self, error: Exception, since: float | None, jobs: list[_Job]) -> float:
+        """After a lost connection: everything is as the ledger says. Raises when it is too long."""
+        now = time.monotonic()
+        since = since or now
+        if now - since > self._reconnect_s:
+            raise error
+        log.warning("connection lost while draining (%s); connecting again", error)
+        if self._link is not None:
+            self._link.abandon()
+            self._link = None
+        for job in jobs:
+            job.tap, job.leaving = None, False
+            job.suspicious = True
+            if job.settling is not None and not job.resolving:
+                job.resolving.append(job.settling)
+            job.settling = None
+        time.sleep(_RETRY_S * 4)
+        return since
+
+    # -- one connection --------------------------------------------------------------------------
+    def _drain(self, link: BlockingConnection, jobs: list[_Job]) -> Iterator[pa.RecordBatch]:
+        while True:
+            left = [job for job in jobs if not job.finished]
+            if not left:
+                return
+            now = time.monotonic()
+            for job in left:
+                if job.tap is None and now >= job.retry_at:
+                    self._start(link, job, now)
+            came = link.pump(_QUIET_S)
+            for job in left:
+                yield from self._advance(job, came)
+
+    def _start(self, link: BlockingConnection, job: _Job, now: float) -> None:
+        tap = link.begin_channel(Tap)
+        tap.start(job.queue, job.mode, self._wanted(job))
+        job.tap, job.heard_at, job.heard = tap, now, -1
+
+    def _wanted(self, job: _Job) -> int:
+        if job.resolving:
+            return max(1, min(65_535, sum(segment.rows for segment in job.resolving)))
+        return min(job.part, job.range.end - job.at, self._options.prefetch)
+
+    def _advance(self, job: _Job, came: bool) -> Iterator[pa.RecordBatch]:
+        tap = job.tap
+        if tap is None:
+            return
+        if job.leaving:
+            if not tap.is_open:
+                job.tap, job.leaving = None, False
+        elif not tap.is_open:
+            self._refused(job, tap)
+        elif job.settling is not None or tap.synced:
+            if tap.synced:
+                yield from self._settled(job, tap)
+        elif (tap.done and tap.consuming) or self._too_late(job, tap):
+            if job.resolving:
+                self._resolve(job, tap)
+            else:
+                yield from self._write_down(job, tap)
+        elif not came:
+            tap.ask()
+
+    def _too_late(self, job: _Job, tap: Tap) -> bool:
+        now = time.monotonic()
+        if len(tap.took) != job.heard:
+            job.heard, job.heard_at = len(tap.took), now
+        if now - job.heard_at < self._options.drain_timeout_s or not tap.consuming:
+            return False
+        if job.mode == SINGLE_ACTIVE and not len(tap.took):
+            self._wait_for_others(job, now - job.heard_at)
+            return False
+        return True
+
+    # -- a queue that is not ours ----------------------------------------------------------------
+    def _refused(self, job: _Job, tap: Tap) -> None:
+        job.tap = None
+        if isinstance(tap.refusal, NotFound):
+            self._missing(job)
+        elif isinstance(tap.refusal, AccessRefused) and job.mode == EXCLUSIVE:
+            # RabbitMQ refuses the exclusive flag on a queue with a single active consumer, too:
+            # refused by a queue that has no consumer, that is what it must be.
+            job.refused_alone += 1 if tap.others == 0 else 0
+            if job.refused_alone >= 2:
+                job.mode = SINGLE_ACTIVE
+            now = time.monotonic()
+            job.busy_since = job.busy_since or now
+            job.retry_at = now + _RETRY_S
+            self._wait_for_others(job, now - job.busy_since)
+        elif tap.refusal is not None:
+            raise tap.refusal
+
+    def _wait_for_others(self, job: _Job, waited_s: float) -> None:
+        if waited_s > self._busy_s:
+            raise QueueBusy(job.queue, self._busy_s)
+
+    def _missing(self, job: _Job) -> None:
+        if not self._options.wait_for_queues:
+            raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
+        for segment in job.resolving:  # its messages went with the queue
+            self._ledger.settle(job.queue, segment.start)
+        job.resolving = []
+        if job.at < job.range.end:
+            empty = Deliveries().to_batch(job.queue, job.at, 0)
+            segment = Segment(job.queue, job.at, job.range.end, empty, time.time(), self._run)
+            self._ledger.write(segment)
+            self._ledger.settle(job.queue, job.at)
+            job.at = job.range.end
+
+    # -- segments in doubt -----------------------------------------------------------------------
+    def _resolve(self, job: _Job, tap: Tap) -> None:
+        """Clear up what segments in doubt left behind: take nothing that they don't hold."""
+        took = tap.took
+        found = match_in_doubt(
+            _keys(job.queue, took), [keys_of(segment.batch) for segment in job.resolving]
+        )
+        dropped = sorted(took.redelivered[index] for index in found.dropped)
+        first_tag = tap.last_tag - len(took) + 1
+        tap.filled = len(dropped) == tap.wanted
+        if dropped == list(range(len(dropped))):
+            tap.settle(first_tag + len(dropped) - 1 if dropped else 0)
+        else:
+            tap.settle_each([first_tag + index for index in dropped])
+        gone = self._none_left(job, tap)
+        job.resolved = [
+            segment.start
+            for segment, whole in zip(job.resolving, found.returned_whole, strict=True)
+            if whole or gone
+        ]
+        job.settling = job.resolving[-1]
+
+    def _none_left(self, job: _Job, tap: Tap) -> bool:
+        """True if what has not come back will not: the acknowledgement had been read."""
+        took = tap.took
+        if job.mode == SINGLE_ACTIVE and not len(took):
+            # We may be waiting behind somebody who holds them; the broker hangs up on the dead.
+            newest = max(segment.written_at for segment in job.resolving)
+            return time.time() - newest > 3 * self._options.endpoints[0].heartbeat_s
+        fresh = set(range(len(took))).difference(took.redelivered)
+        if tap.exhausted or not fresh:
+            return tap.exhausted
+        # On a priority queue, fresh messages may have overtaken those that came back.
+        priorities = took.to_batch(job.queue, 0, 0).column("priority").to_pylist()
+        lowest = min(priorities[index] or 0 for index in fresh)
+        held = min((_lowest_priority(segment) for segment in job.resolving), default=0)
+        return lowest <= held
+
+    def _cleared(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+        """The broker has read what ``_resolve`` acknowledged."""
+        for start in job.resolved:
+            self._ledger.settle(job.queue, start)
+        job.resolving, job.resolved, job.settling = [], [], None
+        job.leave(tap)
+        # A connection that was lost while we settled: these rows were not handed out yet.
+        segments, job.at = self._chain(job.range, job.at)
+        for segment in segments:
+            yield from slices(segment.batch)
+
+    # -- taking ----------------------------------------------------------------------------------
+    def _write_down(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+        took = tap.took
+        if took.redelivered and job.suspicious:
+            took = self._without_known(job, took)
+        received = time.time()
+        last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
+        end = job.range.end if last else job.at + tap.wanted
+        batch = took.to_batch(job.queue, job.at, int(received * 1e6))
+        segment = Segment(job.queue, job.at, end, batch, received, self._run)
+        self._probe("before segment", job.queue)
+        if not self._ledger.write(segment):
+            yield from self._beaten(job, tap)
+            return
+        self._probe("after segment", job.queue)
+        job.settling = segment
+        self._probe("before ack", job.queue)
+        tap.filled = len(tap.took) == tap.wanted
+        tap.settle(tap.last_tag if len(tap.took) else 0)
+        self._probe("after ack", job.queue)
+
+    def _settled(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+        segment = job.settling
+        assert segment is not None
+        if job.resolving:
+            yield from self._cleared(job, tap)
+            return
+        self._probe("before settled", job.queue)
+        self._ledger.settle(job.queue, segment.start)
+        job.settling = None
+        job.at = segment.end
+        job.part = self._part_size(segment)
+        if job.at < job.range.end:
+            tap.go_on(job.mode, self._wanted(job))
+        else:
+            job.leave(tap)
+        yield from slices(segment.batch)
+
+    def _beaten(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+        """Another attempt has written this offset: its segment counts, our messages go back."""
+        job.leave(tap)
+        segments, job.at = self._chain(job.range, job.at)
+        for segment in segments:
+            yield from slices(segment.batch)
+
+    def _without_known(self, job: _Job, took: Deliveries) -> Deliveries:
+        """Without what the youngest segments hold: a broker that was killed gives it out again."""
+        known = match_settled(_keys(job.queue, took), self._recent(job.queue))
+        if not known:
+            return took
+        log.warning(
+            "queue %s gave out %d messages that were acknowledged before; dropped",
+            job.queue,
+            len(known),
+        )
+        return took.without({took.redelivered[index] for index in known})
+
+    def _recent(self, queue: str) -> list[Key]:
+        """The rows of the youngest segments, oldest first."""
+        recent: list[list[Key]] = []
+        newest: float | None = None
+        for start in reversed(self._ledger.shelves().of(queue).starts):
+            segment = self._ledger.read(queue, start)
+            if segment is None:
+                continue
+            newest = newest or segment.written_at
+            if newest - segment.written_at > self._options.retention_s:
+                break
+            recent.append(keys_of(segment.batch))
+        return [key for keys in reversed(recent) for key in keys]
+
+    def _part_size(self, segment: Segment) -> int:
+        rows = segment.rows
+        if not rows:
+            return _FIRST_PART
+        mean = max(1, int(segment.batch.get_total_buffer_size()) // rows)
+        return max(1, min(self._options.prefetch, _PART_BYTES // mean))
+
+
+def _keys(queue: str, took: Deliveries) -> list[Key]:
+    """Of those that were handed out before."""
+    rows = took.to_batch(queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
+    return keys_of(rows)
+
+
+def _lowest_priority(segment: Segment) -> int:
+    return min(
+        (priority or 0 for priority in segment.batch.column("priority").to_pylist()), default=0
+    )
+
+
+def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that are not too large for Spark to hold."""
+    rows = batch.num_rows
+    if not rows:
+        return
+    step = max(1, _BATCH_BYTES * rows // max(1, int(batch.get_total_buffer_size())))
+    for first in range(0, rows, step):
+        yield batch.slice(first, step)

@@ -1,0 +1,346 @@
+"""The ledger: what was drained from queues, written down before it is acknowledged.
+
+A queue forgets what was acknowledged, and Spark reads offsets again after a failure. Between them
+stands this folder of files. The law:
+
+1.  An offset of a queue is a place in the ledger. A **segment** holds the messages from one offset
+    (``start``) to another (``end``); it may hold fewer than ``end - start``, never more. Segments
+    of a queue don't overlap, and a range that Spark asks for is a chain of them.
+2.  A segment is made whole or not at all, and never replaced. Of two tasks that drained the same
+    offset, one makes the segment; the other lets go of its messages unacknowledged.
+3.  Messages are acknowledged only when the segment that holds them will survive a power cut.
+4.  When the broker has surely read the acknowledgement, the segment is **settled** (a mark beside
+    it). Until then it is **in doubt**: the broker may or may not give its messages out again.
+5.  A drain compares every *redelivered* message with what segments in doubt hold. What is there is
+    dropped, and acknowledged with the rest; each row of a segment stands for one message only.
+6.  A broker that was killed may forget acknowledgements it had read. So redelivered messages are
+    compared with the youngest settled segments as well; here a message is dropped only if exactly
+    one row looks like it: looks alone must not lose one of two equal messages.
+7.  A segment stays in doubt until each of its messages came back and was dropped, or until a drain
+    has seen the queue's end, or a message that was never handed out before and that can't have
+    overtaken (priority queues), while it had the queue to itself.
+8.  ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
+    nor those written shortly before it.
+
+Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details)::
+
+    ledger.json                format and id
+    owner.json                 the query that may use it
+    <queue>@<start>.arrow      a segment: Arrow IPC file, LZ4; the queue's name percent-encoded
+    <queue>@<start>.settled    its mark
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from warren.errors import LedgerDamaged, LedgerGone, LedgerInUse, LedgerMismatch, LedgerTooNew
+from warren.spark.columns import ARROW_SCHEMA
+from warren.spark.ledger_files import Files, open_files
+
+FORMAT = 1
+_MARKER, _OWNER = "ledger.json", "owner.json"
+_SEGMENT, _SETTLED = ".arrow", ".settled"
+_META = b"warren.segment"
+#: Octets of a file name that most file systems take, less what stands behind the queue's name.
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment with its rows."""
+
+    queue: str
+    start: int
+    end: int
+    batch: pa.RecordBatch
+    #: Seconds since 1970, by the clock of who wrote it.
+    written_at: float = 0.0
+    #: Which run made it: a query's id, or a batch read's own.
+    run: str = ""
+
+    @property
+    def rows(self) -> int:
+        return int(self.batch.num_rows)
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The segments of one queue by start, and which of them are settled."""
+
+    starts: list[int] = field(default_factory=list)
+    settled: set[int] = field(default_factory=set)
+
+    @property
+    def in_doubt(self) -> list[int]:
+        return [start for start in self.starts if start not in self.settled]
+
+
+class Shelves(dict[str, Shelf]):
+    """Shelves by the stem of their files' names."""
+
+    def of(self, queue: str) -> Shelf:
+        return self.get(stem_of(queue)) or Shelf()
+
+
+class Ledger:
+    """One ledger; cheap to open, keeps nothing in memory."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+
+    @classmethod
+    def at(cls, path: str) -> Ledger:
+        return cls(open_files(path))
+
+    @property
+    def place(self) -> str:
+        return self.files.place
+
+    # -- whose it is -----------------------------------------------------------------------------
+    def identity(self) -> str | None:
+        """The ledger's id; None if there is no ledger yet. Raises LedgerTooNew."""
+        data = self.files.read(_MARKER)
+        if data is None:
+            return None
+        try:
+            marker = json.loads(data)
+            found, identity = marker["format"], str(marker["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerDamaged(self.place, _MARKER, str(error)) from None
+        if found != FORMAT:
+            raise LedgerTooNew(self.place, str(found), FORMAT)
+        return identity
+
+    def create(self) -> str:
+        """The ledger's id; makes the ledger if there is none."""
+        known = self.identity()
+        if known is not None:
+            return known
+        if any(name.endswith(_SEGMENT) for name in self.files.names()):
+            raise LedgerDamaged(self.place, _MARKER, "it is missing")
+        marker = {"format": FORMAT, "id": secrets.token_hex(8)}
+        self.files.put_new(_MARKER, json.dumps(marker).encode())
+        made = self.identity()
+        assert made is not None
+        return made
+
+    def require(self, identity: str) -> None:
+        """Raise LedgerGone unless this is the ledger of that id."""
+        known = self.identity()
+        if known != identity:
+            reason = "it is gone" if known is None else f"its id is {known}, not {identity}"
+            raise LedgerGone(self.place, reason)
+
+    def claim(self, owner: str) -> None:
+        """Make the ledger this query's own, for good; raises LedgerInUse."""
+        data = self.files.read(_OWNER)
+        if data is None:
+            self.files.put_new(_OWNER, json.dumps({"owner": owner}).encode())
+            data = self.files.read(_OWNER) or b"{}"
+        try:
+            known = json.loads(data).get("owner")
+        except ValueError as error:
+            raise LedgerDamaged(self.place, _OWNER, str(error)) from None
+        if known != owner:
+            raise LedgerInUse(self.place, str(known), owner)
+
+    # -- segments --------------------------------------------------------------------------------
+    def shelves(self) -> Shelves:
+        """All segments by queue, as they are now."""
+        shelves = Shelves()
+        for name in self.files.names():
+            found = parse_name(name)
+            if found is None:
+                continue
+            stem, start, suffix = found
+            shelf = shelves.setdefault(stem, Shelf())
+            if suffix == _SEGMENT:
+                shelf.starts.append(start)
+            else:
+                shelf.settled.add(start)
+        for shelf in shelves.values():
+            shelf.starts.sort()
+        return shelves
+
+    def read(self, queue: str, start: int) -> Segment | None:
+        """A segment; None if there is none. Raises LedgerDamaged."""
+        name = file_name(queue, start, _SEGMENT)
+        data = self.files.read(name)
+        if data is None:
+            return None
+        try:
+            return decode_segment(data)
+        except (pa.ArrowInvalid, OSError, ValueError, KeyError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise LedgerDamaged(self.place, name, reason) from None
+
+    def write(self, segment: Segment) -> bool:
+        """Make a segment that survives a power cut; False if another was first."""
+        name = file_name(segment.queue, segment.start, _SEGMENT)
+        return self.files.put_new(name, _encode(segment))
+
+    def settle(self, queue: str, start: int) -> None:
+        """Mark a segment settled. A mark that is lost does no harm: the next drain makes it."""
+        self.files.put_new(file_name(queue, start, _SETTLED), b"", lasting=False)
+
+    def chain(self, queue: str, start: int, end: int) -> tuple[list[Segment], int]:
+        """The segments from ``start`` on, and where the next one would begin."""
+        segments: list[Segment] = []
+        at = start
+        while at < end:
+            segment = self.read(queue, at)
+            if segment is None:
+                break
+            if segment.queue != queue or segment.end > end or segment.end <= at:
+                raise LedgerMismatch(
+                    self.place,
+                    queue,
+                    f"Spark asks for {start} to {end}, but a segment reaches from {at} to "
+                    f"{segment.end}; two queries may have used this ledger",
+                )
+            segments.append(segment)
+            at = segment.end
+        return segments, at
+
+    # -- forgetting ------------------------------------------------------------------------------
+    def prune(self, committed: Mapping[str, int], *, older_than: float) -> int:
+        """Forget what Spark has committed and what was written before ``older_than``."""
+        gone = 0
+        reached = {stem_of(queue): end for queue, end in committed.items()}
+        for stem, shelf in self.shelves().items():
+            for start in prunable(shelf, reached.get(stem, 0)):
+                name = _name(stem, start, _SEGMENT)
+                if self.files.modified_at(name) >= older_than:
+                    break
+                self.files.delete(name)
+                self.files.delete(_name(stem, start, _SETTLED))
+                gone += 1
+            for start in shelf.settled.difference(shelf.starts):  # a prune that was cut short
+                self.files.delete(_name(stem, start, _SETTLED))
+        return gone
+
+
+def prunable(shelf: Shelf, committed: int) -> Iterable[int]:
+    """Starts of segments that nobody needs: committed, settled, and not the last."""
+    reached = bisect_right(shelf.starts, committed)
+    # The segment that begins at or before ``committed`` ends there at the latest if the next
+    # begins there; of the last one the end is not known from its name, and it is kept anyway.
+    for start in shelf.starts[: max(0, min(reached, len(shelf.starts)) - 1)]:
+        if start in shelf.settled:
+            yield start
+
+
+# -- names ---------------------------------------------------------------------------------------
+def stem_of(queue: str) -> str:
+    """The queue's name as it stands in its files' names."""
+    stem = quote(queue, safe=" ")
+    if len(stem) > _LONGEST_NAME:
+        # Cut, and told apart by a digest; the whole name is inside the segment.
+        digest = hashlib.blake2b(queue.encode(), digest_size=8).hexdigest()
+        stem = f"{stem[:_LONGEST_NAME].rpartition('%')[0] or stem[:_LONGEST_NAME]}~{digest}"
+    return stem
+
+
+def _name(stem: str, start: int, suffix: str) -> str:
+    return f"{stem}@{start:020d}{suffix}"
+
+
+def file_name(queue: str, start: int, suffix: str) -> str:
+    return _name(stem_of(queue), start, suffix)
+
+
+def parse_name(name: str) -> tuple[str, int, str] | None:
+    """Stem, start and suffix of a file's name; None if it is another file."""
+    stem, _, rest = name.rpartition("@")
+    digits, dot, kind = rest.partition(".")
+    suffix = dot + kind
+    if not stem or suffix not in (_SEGMENT, _SETTLED) or not digits.isdigit():
+        return None
+    return stem, int(digits), suffix
+
+
+def queue_of(stem: str) -> str:
+    """The queue's name; a long one is cut."""
+    return unquote(stem)
+
+
+# -- octets --------------------------------------------------------------------------------------
+#: Stands twice in a file (schema and footer) and is not counted in the checksum it holds.
+_SUM = b"warren.crc32:"
+_NO_SUM = b"--------"
+
+
+def _encode(segment: Segment) -> bytearray:
+    about = {
+        "format": FORMAT,
+        "queue": segment.queue,
+        "start": segment.start,
+        "end": segment.end,
+        "rows": segment.rows,
+        "written_at": segment.written_at,
+        "run": segment.run,
+    }
+    sink = pa.BufferOutputStream()
+    metadata = {_META: json.dumps(about).encode(), b"warren.sum": _SUM + _NO_SUM}
+    schema = ARROW_SCHEMA.with_metadata(metadata)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(sink, schema, options=options) as writer:
+        writer.write_batch(segment.batch.replace_schema_metadata(metadata))
+    data = bytearray(sink.getvalue())
+    total = b"%08x" % zlib.crc32(data)
+    for at in _sums(data):
+        data[at : at + len(total)] = total
+    return data
+
+
+def _sums(data: bytes | bytearray) -> tuple[int, int]:
+    """Where the checksum stands: in front of all rows, and behind them."""
+    first, last = data.find(_SUM), data.rfind(_SUM)
+    if first < 0:
+        raise ValueError("it has no checksum")
+    return first + len(_SUM), last + len(_SUM)
+
+
+def _check_sum(data: bytes) -> None:
+    first, last = _sums(data)
+    size = len(_NO_SUM)
+    view = memoryview(data)
+    total = zlib.crc32(view[:first])
+    total = zlib.crc32(_NO_SUM, total)
+    if last > first:
+        total = zlib.crc32(view[first + size : last], total)
+        total = zlib.crc32(_NO_SUM, total)
+    total = zlib.crc32(view[last + size :], total)
+    if data[first : first + size] != b"%08x" % total:
+        raise ValueError("its checksum is wrong")
+
+
+def decode_segment(data: bytes) -> Segment:
+    """A segment's file; raises ValueError if it is damaged."""
+    _check_sum(data)
+    with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        about = json.loads((reader.schema.metadata or {})[_META])
+        if about["format"] != FORMAT:
+            raise ValueError(f"it has format {about['format']}")
+        batches = reader.read_all().combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=ARROW_SCHEMA)
+    if batch.num_rows != about["rows"]:
+        raise ValueError(f"{batch.num_rows} rows where {about['rows']} were written")
+    return Segment(
+        about["queue"],
+        about["start"],
+        about["end"],
+        batch.replace_schema_metadata(None),
+        about["written_at"],
+        about["run"],
+    )

@@ -1,0 +1,268 @@
+"""Where a ledger's files are: what each file system must be able to do, and how it does it.
+
+One thing matters: ``put_new`` makes a file that is whole or not there, never replaces one, and
+returns only when it will survive a power cut. Of two writers of one name, one is told False.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs as arrow_fs
+
+from warren.errors import ConfigError, LedgerUnusable
+
+_TEMPORARY = ".tmp-"
+
+
+class Files(Protocol):
+    """A flat folder of files."""
+
+    #: For errors and logs.
+    place: str
+
+    def names(self) -> list[str]:
+        """All file names; [] if the folder is not there."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None if it is not there."""
+        ...
+
+    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+        """Make a file; False if there is one. ``lasting``: it survives a power cut."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a file if it is there."""
+        ...
+
+    def modified_at(self, name: str) -> float:
+        """When it was written, in seconds since 1970; 0.0 if that can't be told."""
+        ...
+
+
+@contextmanager
+def _explained(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LedgerUnusable(place, error.strerror or str(error)) from None
+
+
+class LocalFiles:
+    """A folder of this machine, or one that is mounted on every machine (NFS)."""
+
+    def __init__(self, folder: str) -> None:
+        self.place = folder
+        self._folder = Path(folder)
+
+    def names(self) -> list[str]:
+        with _explained(self.place):
+            try:
+                return [name for name in os.listdir(self._folder) if _TEMPORARY not in name]
+            except FileNotFoundError:
+                return []
+
+    def read(self, name: str) -> bytes | None:
+        with _explained(self.place):
+            try:
+                return (self._folder / name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+        with _explained(self.place):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            temporary = self._folder / f"{_TEMPORARY}{secrets.token_hex(6)}"
+            try:
+                _write(temporary, data, lasting=lasting)
+                if not _publish(temporary, self._folder / name):
+                    return False
+                if lasting:
+                    self._sync_folder()
+                return True
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def delete(self, name: str) -> None:
+        with _explained(self.place):
+            (self._folder / name).unlink(missing_ok=True)
+
+    def modified_at(self, name: str) -> float:
+        try:
+            return (self._folder / name).stat().st_mtime
+        except OSError:
+            return 0.0
+
+
+def _write(path: Path, data: bytes | bytearray, *, lasting: bool) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if lasting:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _publish(temporary: Path, final: Path) -> bool:
+    """Give a finished file its name; False if the name is taken. Atomic."""
+    try:
+        # A rename would replace the file of somebody else; a link refuses.
+        os.link(temporary, final)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        if final.exists():
+            return False
+        temporary.rename(final)
+    return True
+
+
+class ArrowFiles:
+    """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
+
+    def __init__(self, filesystem: arrow_fs.FileSystem, folder: str, place: str) -> None:
+        self.place = place
+        self._fs, self._folder = filesystem, folder.rstrip("/")
+
+    def names(self) -> list[str]:
+        with _explained(self.place):
+            selector = arrow_fs.FileSelector(self._folder, allow_not_found=True)
+            return [
+                info.base_name
+                for info in self._fs.get_file_info(selector)
+                if info.is_file and _TEMPORARY not in info.base_name
+            ]
+
+    def read(self, name: str) -> bytes | None:
+        with _explained(self.place):
+            try:
+                with self._fs.open_input_stream(f"{self._folder}/{name}") as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
+
+    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+        with _explained(self.place):
+            self._fs.create_dir(self._folder, recursive=True)
+            if self._there(name):
+                return False
+            temporary = f"{self._folder}/{_TEMPORARY}{secrets.token_hex(6)}"
+            with self._fs.open_output_stream(temporary) as stream:
+                stream.write(data)
+            try:
+                self._fs.move(temporary, f"{self._folder}/{name}")
+            except OSError:
+                self._fs.delete_file(temporary)
+                if self._there(name):
+                    return False
+                raise
+            return True
+
+    def _there(self, name: str) -> bool:
+        info = self._fs.get_file_info(f"{self._folder}/{name}")
+        return bool(info.type != arrow_fs.FileType.NotFound)
+
+    def delete(self, name: str) -> None:
+        with _explained(self.place):
+            try:
+                self._fs.delete_file(f"{self._folder}/{name}")
+            except FileNotFoundError:
+                return
+
+    def modified_at(self, name: str) -> float:
+        info = self._fs.get_file_info(f"{self._folder}/{name}")
+        return info.mtime.timestamp() if info.mtime else 0.0
+
+
+class ObjectFiles:
+    """An object store that puts on condition, through fsspec: S3, GCS and their like."""
+
+    def __init__(self, filesystem: Any, folder: str, place: str) -> None:
+        self.place = place
+        self._fs, self._folder = filesystem, folder.rstrip("/")
+
+    def names(self) -> list[str]:
+        with _explained(self.place):
+            self._fs.invalidate_cache()
+            try:
+                found = self._fs.ls(self._folder, detail=False)
+            except FileNotFoundError:
+                return []
+            return [path.rpartition("/")[2] for path in found]
+
+    def read(self, name: str) -> bytes | None:
+        with _explained(self.place):
+            try:
+                return bytes(self._fs.cat_file(f"{self._folder}/{name}"))
+            except FileNotFoundError:
+                return None
+
+    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+        with _explained(self.place):
+            try:
+                self._fs.pipe_file(f"{self._folder}/{name}", data, mode="create")
+            except FileExistsError:
+                return False
+            return True
+
+    def delete(self, name: str) -> None:
+        with _explained(self.place):
+            try:
+                self._fs.rm_file(f"{self._folder}/{name}")
+            except FileNotFoundError:
+                return
+
+    def modified_at(self, name: str) -> float:
+        try:
+            return float(self._fs.modified(f"{self._folder}/{name}").timestamp())
+        except (OSError, NotImplementedError, KeyError):
+            return 0.0
+
+
+def open_files(path: str) -> Files:
+    """The files at a path or URI."""
+    scheme = urlsplit(path).scheme if "://" in path else ""
+    if scheme in ("", "file"):
+        return LocalFiles(unquote(urlsplit(path).path) if scheme else os.path.abspath(path))
+    if scheme in ("hdfs", "viewfs"):
+        with _explained(path):
+            filesystem, folder = arrow_fs.FileSystem.from_uri(path)
+        return ArrowFiles(filesystem, folder, path)
+    return _object_files(path, scheme)
+
+
+def _object_files(path: str, scheme: str) -> ObjectFiles:
+    """pyarrow can't put on condition, and a ledger can't do without: fsspec's drivers can."""
+    try:
+        import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        filesystem, folder = fsspec.core.url_to_fs(path)
+    except ImportError as error:
+        raise ConfigError(
+            "ledger", f"{scheme}:// needs a driver that writes on condition: {error}; "
+            "pip install s3fs (s3) or gcsfs (gs) on every machine",
+        ) from None  # fmt: skip
+    except ValueError as error:
+        raise ConfigError("ledger", str(error)) from None
+    return ObjectFiles(filesystem, folder, path)

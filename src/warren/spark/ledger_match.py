@@ -1,0 +1,112 @@
+"""Which redelivered messages a ledger holds already: the in-doubt rule, pure.
+
+Messages are compared by what the broker does not change when it gives them out again: exchange,
+routing key, properties and body, without the count of deliveries that quorum queues put into the
+headers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from warren.spark.columns import COLUMNS
+
+#: Headers that a broker adds or changes when it gives a message out again.
+_COUNTED = frozenset(("x-delivery-count", "x-acquired-count"))
+_COMPARED = [column.name for column in COLUMNS if column.writable]
+
+Key = Hashable
+_MESSAGE_ID = _COMPARED.index("message_id")
+
+
+def keys_of(batch: pa.RecordBatch) -> list[Key]:
+    """What each row is compared by."""
+    columns = [batch.column(name).to_pylist() for name in _COMPARED]
+    at = _COMPARED.index("headers")
+    columns[at] = [_headers(headers) for headers in columns[at]]
+    return list(zip(*columns, strict=True))
+
+
+def _headers(headers: list[tuple[str, Any]] | None) -> Key:
+    kept = [(name, value) for name, value in headers or () if name not in _COUNTED]
+    return tuple(sorted(kept, key=lambda item: item[0])) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which of the returned messages to drop, and which segments in doubt came back whole."""
+
+    dropped: frozenset[int]
+    returned_whole: tuple[bool, ...]
+
+
+def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -> Match:
+    """Compare redelivered messages, in the order they came, with segments, oldest first.
+
+    Acknowledgements that were not read give back all messages of the segments concerned, in
+    order: such a run is dropped as it is, equal messages or not. Of anything else a message is
+    dropped only if one single row looks like it.
+    """
+    dropped: set[int] = set()
+    whole = [not segment for segment in in_doubt]
+    for first in range(len(in_doubt)):
+        rows = [key for segment in in_doubt[first:] for key in segment]
+        found = _subsequence(rows, returned)
+        if found is not None:
+            dropped.update(found)
+            whole[first:] = [True] * (len(in_doubt) - first)
+            break
+    left = {place: Counter(in_doubt[place]) for place, done in enumerate(whole) if not done}
+    alike: Counter[Key] = Counter()
+    for counter in left.values():
+        alike.update(counter)
+    for index, key in enumerate(returned):
+        if index not in dropped and alike[key] == 1:
+            alike[key] = 0
+            dropped.add(index)
+            for counter in left.values():
+                counter.pop(key, None)
+    for place, counter in left.items():
+        whole[place] = not counter
+    return Match(frozenset(dropped), tuple(whole))
+
+
+def _subsequence(rows: Sequence[Key], returned: Sequence[Key]) -> list[int] | None:
+    """Where all of ``rows`` stand in ``returned``, in order; None if not all do."""
+    if not rows:
+        return None
+    found: list[int] = []
+    for index, key in enumerate(returned):
+        if key == rows[len(found)]:
+            found.append(index)
+            if len(found) == len(rows):
+                return found
+    return None
+
+
+def match_settled(returned: Sequence[Key], recent: Sequence[Key]) -> frozenset[int]:
+    """Which messages a broker gives out again that forgot acknowledgements when it was killed.
+
+    It forgets the last ones: what comes back is the end of what was ever taken, in order, in
+    front of all else. That run is dropped if none of its messages looks like another one; and,
+    wherever it stands, a message with an id of its own. Two equal messages are never taken for
+    one: doubling one is better than losing one.
+    """
+    alike = Counter(recent)
+    dropped = {
+        index
+        for index, key in enumerate(returned)
+        if alike[key] == 1 and key[_MESSAGE_ID] is not None  # type: ignore[index]
+    }
+    most = min(len(returned), len(recent)) if len(recent) > 1 else 0
+    for length in range(most, 0, -1):
+        run = recent[-length:]
+        if list(returned[:length]) == list(run) and all(alike[key] == 1 for key in run):
+            dropped.update(range(length))
+            break
+    return frozenset(dropped)

@@ -1,0 +1,89 @@
+"""What a micro-batch takes, and how its queues are spread over tasks: pure, no clock, no sockets.
+
+An offset is ``{"ledger": id, "queues": {name: position}}``. The end of a batch is an upper bound:
+a queue may turn out to hold less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from warren.groups.assign import pack
+
+Offset = dict[str, Any]
+Positions = dict[str, int]
+
+
+def offset_of(ledger: str, positions: Mapping[str, int]) -> Offset:
+    return {"ledger": ledger, "queues": dict(sorted(positions.items()))}
+
+
+def positions_of(offset: Mapping[str, Any]) -> Positions:
+    return {name: int(position) for name, position in offset["queues"].items()}
+
+
+def shares(ready: Mapping[str, int], limit: int | None) -> dict[str, int]:
+    """How many messages each queue gives: all, or the same number each until the limit is reached.
+
+    A queue with few messages gives them all and leaves its share to the others.
+    """
+    if limit is None or sum(ready.values()) <= limit:
+        return dict(ready)
+    given: dict[str, int] = {}
+    left = limit
+    waiting = sorted(ready.items(), key=lambda item: (item[1], item[0]))
+    for place, (queue, count) in enumerate(waiting):
+        fair = left // (len(waiting) - place)
+        # What doesn't divide goes to the fullest queues, which come last.
+        given[queue] = min(count, fair)
+        left -= given[queue]
+    return given
+
+
+def latest(
+    start: Mapping[str, int],
+    ready: Mapping[str, int],
+    *,
+    limit: int | None,
+    target: Mapping[str, int] | None = None,
+) -> Positions:
+    """Where the next batch ends. ``target``: where the whole query ends (AvailableNow)."""
+    there = dict(ready)
+    if target is not None:
+        there = {
+            queue: min(count, target.get(queue, 0) - start.get(queue, 0))
+            for queue, count in ready.items()
+        }
+    given = shares({queue: max(0, count) for queue, count in there.items()}, limit)
+    ends = {queue: start.get(queue, 0) + count for queue, count in given.items()}
+    # A queue that is not read any more keeps its place: it may come back.
+    return {**start, **ends}
+
+
+def spread(
+    start: Mapping[str, int], end: Mapping[str, int], tasks: int
+) -> list[list[tuple[str, int, int]]]:
+    """Ranges (queue, start, end) for each task: by backlog, a queue in one task only."""
+    loads = {
+        queue: float(position - start.get(queue, 0))
+        for queue, position in end.items()
+        if position > start.get(queue, 0)
+    }
+    if not loads:
+        return []
+    bins = pack(loads, min(max(1, tasks), len(loads)))
+    return [
+        [(queue, start.get(queue, 0), end[queue]) for queue in sorted(queues)]
+        for queues in bins
+        if queues
+    ]
+
+
+def is_pattern(name: str) -> bool:
+    return any(mark in name for mark in "*?[")
+
+
+def needs_listing(names: Iterable[str]) -> bool:
+    """True if some of the names are patterns: only the management API can list queues."""
+    return any(is_pattern(name) for name in names)

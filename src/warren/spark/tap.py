@@ -1,0 +1,156 @@
+"""One queue being consumed on a channel of its own: how much came, and whether more will come."""
+
+from __future__ import annotations
+
+from warren.amqp import methods as m
+from warren.amqp.tables import Table
+from warren.client.blocking import BlockingChannel, BlockingConnection
+from warren.errors import Refusal, WarrenError
+from warren.spark.deliveries import Deliveries
+
+EXCLUSIVE, SINGLE_ACTIVE = "exclusive", "single active"
+
+
+class Tap(BlockingChannel):
+    """Takes up to ``wanted`` messages; everything is asked at once and nothing waited for.
+
+    That a queue has no more is known after two answers: the first says that nothing is ready (so
+    all there was is on its way to this channel), the second comes behind what was on its way.
+    """
+
+    def __init__(self, connection: BlockingConnection) -> None:
+        super().__init__(connection)
+        self.queue = ""
+        self.wanted = 0
+        self.took = Deliveries()
+        self.last_tag = 0
+        #: Nothing more is there.
+        self.exhausted = False
+        self.consuming = False
+        #: Consumers of the queue before this one came; None until it is known.
+        self.others: int | None = None
+        self.refusal: WarrenError | None = None
+        self.synced = False
+        #: Everything that was taken is acknowledged by ``settle``, and the window is full.
+        self.filled = False
+        self._syncing = False
+        self._asked = 0
+        self._empty = False
+
+    # -- asking ----------------------------------------------------------------------------------
+    def start(self, queue: str, mode: str, wanted: int) -> None:
+        """Ask the broker for messages; the channel may still be opening."""
+        self.queue = queue
+        self.others = None
+        self._declare()
+        self._consume(mode, wanted)
+
+    def _consume(self, mode: str, wanted: int) -> None:
+        # The window is what we want, to the message: what is given out beyond it would come back
+        # flagged redelivered, and counted on quorum queues.
+        self.wanted = wanted
+        self.took = Deliveries()
+        self.exhausted = self._empty = self.synced = self._syncing = self.filled = False
+        self.send(m.BasicQos(prefetch_count=wanted))
+        self.send(
+            m.BasicConsume(
+                queue=self.queue,
+                consumer_tag="warren",
+                exclusive=mode == EXCLUSIVE,
+                arguments=self.arguments(),
+            )
+        )
+        self._declare()
+
+    def arguments(self) -> Table:
+        return Table()
+
+    def go_on(self, mode: str, wanted: int) -> None:
+        """Take more from the same queue, after ``settle``."""
+        self._consume(mode, wanted)
+
+    def ask(self) -> None:
+        """Find out whether there is more, unless an answer is on its way."""
+        if not self._asked and not self.exhausted:
+            self._declare()
+
+    def _declare(self) -> None:
+        self._asked += 1
+        self.send(m.QueueDeclare(queue=self.queue, passive=True))
+
+    def settle(self, tag: int) -> None:
+        """Acknowledge all up to ``tag`` (0: none), and have the broker say that it read it."""
+        self._leave([m.BasicAck(delivery_tag=tag, multiple=True)] if tag else [])
+
+    def settle_each(self, tags: list[int]) -> None:
+        """The same for some tags only."""
+        self._leave([m.BasicAck(delivery_tag=tag, multiple=False) for tag in tags])
+
+    def _leave(self, acknowledgements: list[m.BasicAck]) -> None:
+        if self.filled:
+            # Or the broker fills the window again, for nothing. In one write with the
+            # acknowledgement: nobody comes in between. Never when messages are left that are not
+            # acknowledged here: the next consumer would start behind them.
+            self.send(m.BasicCancel("warren", nowait=True))
+        for method in acknowledgements:
+            self.send(method)
+        self._syncing = True
+        self.consuming = False
+        self._declare()
+        self.connection.flush()
+
+    def stop(self) -> None:
+        """Close the channel without waiting: what is not acknowledged goes back in order."""
+        if self.is_open:
+            self.connection.session.close_channel(self.number)
+
+    # -- being told ------------------------------------------------------------------------------
+    def deliver(
+        self,
+        consumer_tag: bytes,
+        delivery_tag: int,
+        redelivered: bool,
+        route: bytes,
+        properties: bytes,
+        body: bytes,
+    ) -> None:
+        if self._syncing:
+            return  # came while we were leaving: goes back with the channel
+        took = self.took
+        if redelivered:
+            took.redelivered.append(len(took.bodies))
+        took.routes.append(route)
+        took.properties.append(properties)
+        took.bodies.append(body)
+        took.body_bytes += len(body)
+        self.last_tag = delivery_tag
+
+    def method(self, method: m.Method) -> None:
+        if isinstance(method, m.QueueDeclareOk):
+            self._declared(method)
+        elif isinstance(method, m.BasicConsumeOk):
+            self.consuming = True
+        elif isinstance(method, m.BasicCancel):
+            self.exhausted = True  # the queue was deleted
+
+    def _declared(self, method: m.QueueDeclareOk) -> None:
+        self._asked -= 1
+        if self.others is None:
+            self.others = method.consumer_count
+        elif self._syncing:
+            self.synced = self._asked == 0
+        elif not self.consuming:
+            return
+        elif self._empty:
+            self.exhausted = True
+        elif method.message_count == 0:
+            self._empty = True
+            self._declare()
+
+    def closed(self, refusal: Refusal | None) -> None:
+        super().closed(refusal)
+        self.refusal = refusal
+
+    @property
+    def done(self) -> bool:
+        return self.exhausted or len(self.took.bodies) >= self.wanted

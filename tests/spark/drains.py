@@ -1,0 +1,69 @@
+"""Draining without Spark: numbered messages in, what a task would hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.wire import Channel
+from warren.spark.drain import Drain, Range
+from warren.spark.ledger import Ledger
+from warren.spark.options import SourceOptions
+
+
+class Crash(Exception):
+    """What stands for kill -9: nothing behind it runs."""
+
+
+def publish(channel: Channel, queue: str, numbers: Iterable[int], **properties: Any) -> None:
+    for number in numbers:
+        channel.publish(queue, b"%d" % number, **properties)
+    channel.sync()
+
+
+class Task:
+    """Attempts at draining one queue, each as a task of its own."""
+
+    def __init__(self, url: str, folder: Path, **options: str) -> None:
+        self.options = SourceOptions.parse({"uri": url, "queues": "-", **options})
+        self.ledger = Ledger.at(str(folder))
+        self.ledger.create()
+
+    def run(
+        self, queue: str, start: int, end: int, *, mode: str = "exclusive",
+        suspicious: bool = False, **settings: Any,
+    ) -> list[int]:  # fmt: skip
+        """The numbers that one attempt hands out."""
+        wanted = Range(queue, start, end, mode, suspicious)
+        return numbers(self.batches([wanted], **settings))
+
+    def batches(self, ranges: list[Range], **settings: Any) -> list[pa.RecordBatch]:
+        drain = Drain(self.options, self.ledger, **settings)
+        return list(drain.rows(ranges))
+
+    def crash(self, queue: str, start: int, end: int, point: str, **more: Any) -> None:
+        """One attempt that dies at a point, its connection with it."""
+
+        def probe(at: str, _: str) -> None:
+            if at == point:
+                drain._link.abandon()  # type: ignore[union-attr]
+                raise Crash(point)
+
+        mode = more.pop("mode", "exclusive")
+        drain = Drain(self.options, self.ledger, probe=probe, **more)
+        try:
+            for _ in drain.rows([Range(queue, start, end, mode)]):
+                pass
+        except Crash:
+            return
+        raise AssertionError(f"it never came to {point!r}")
+
+    def in_doubt(self, queue: str) -> list[int]:
+        return self.ledger.shelves().of(queue).in_doubt
+
+
+def numbers(batches: Iterable[pa.RecordBatch]) -> list[int]:
+    return [int(body) for batch in batches for body in batch.column("body").to_pylist()]

@@ -1,0 +1,231 @@
+"""A task that dies at each step of a drain, one by one, on a real broker: no message is lost, none
+is doubled, and the order is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.drains import Task, publish
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.wire import Channel
+from warren.errors import LedgerUnusable, QueueBusy, QueueMissing
+from warren.spark.ledger_files import LocalFiles
+
+POINTS = [
+    "before segment",
+    "after segment",
+    "before ack",
+    "after ack",
+    "before settled",
+]
+KINDS: dict[str, dict[str, Any]] = {
+    "classic": {},
+    "classic-sac": {"x-single-active-consumer": True},
+    "quorum": {"x-queue-type": "quorum", "x-single-active-consumer": True},
+    "priority": {"x-max-priority": 5},
+}
+
+
+@pytest.fixture
+def task(broker: TestBroker, tmp_path: Path) -> Task:
+    return Task(broker.url, tmp_path / "ledger")
+
+
+@pytest.fixture
+def queue(channel: Channel, name: Callable[..., str]) -> str:
+    queue = name("drained")
+    channel.declare(queue, durable=True)
+    return queue
+
+
+def empty(channel: Channel, queue: str) -> None:
+    """Nothing is in the queue, also after everybody has let go of it."""
+    eventually(lambda: channel.declare(queue, passive=True).consumer_count == 0)
+    assert channel.count(queue) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_task_that_dies_at_a_step_loses_and_doubles_nothing(
+    task: Task, channel: Channel, name: Callable[..., str], point: str, kind: str
+) -> None:
+    queue = name("drained")
+    channel.declare(queue, durable=True, arguments=KINDS[kind])
+    mode = "single active" if "sac" in kind or kind == "quorum" else "exclusive"
+    publish(channel, queue, range(10), delivery_mode=2)
+    task.crash(queue, 0, 10, point, mode=mode)
+    publish(channel, queue, range(10, 15), delivery_mode=2)
+
+    again = task.run(queue, 0, 10, mode=mode)
+    rest = task.run(queue, 10, 30, mode=mode)
+
+    assert again + rest == list(range(15))
+    empty(channel, queue)
+    assert task.in_doubt(queue) == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_equal_messages_without_ids_are_counted_right(
+    task: Task, channel: Channel, queue: str, point: str
+) -> None:
+    publish(channel, queue, [7] * 10)
+    task.crash(queue, 0, 10, point)
+    publish(channel, queue, [7] * 5)
+
+    assert task.run(queue, 0, 10) + task.run(queue, 10, 30) == [7] * 15
+    empty(channel, queue)
+
+
+def test_two_crashes_in_a_row_lose_and_double_nothing(
+    task: Task, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(30))
+    task.crash(queue, 0, 10, "after segment")
+    task.crash(queue, 0, 20, "after segment")  # the next batch began where the first had ended
+
+    taken = task.run(queue, 0, 20) + task.run(queue, 20, 40)
+
+    assert taken == list(range(30))
+    empty(channel, queue)
+
+
+def test_a_range_is_the_same_however_often_it_is_read(
+    task: Task, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(5))
+    first = task.run(queue, 0, 9)
+    publish(channel, queue, range(5, 8))
+
+    assert task.run(queue, 0, 9) == first == list(range(5))
+    assert task.run(queue, 9, 20) == [5, 6, 7]
+
+
+def test_a_range_of_which_nothing_was_left_stays_empty(
+    task: Task, channel: Channel, queue: str
+) -> None:
+    assert task.run(queue, 0, 5) == []
+    publish(channel, queue, range(3))
+
+    assert task.run(queue, 0, 5) == []
+    assert task.run(queue, 5, 8) == [0, 1, 2]
+
+
+def test_a_large_range_is_taken_in_parts(
+    broker: TestBroker, tmp_path: Path, channel: Channel, queue: str
+) -> None:
+    task = Task(broker.url, tmp_path / "ledger", prefetch="10")
+    publish(channel, queue, range(35))
+
+    assert task.run(queue, 0, 35) == list(range(35))
+    assert task.ledger.shelves().of(queue).starts == [0, 10, 20, 30]
+
+
+def test_a_task_that_dies_between_parts_goes_on_where_it_was(
+    broker: TestBroker, tmp_path: Path, channel: Channel, queue: str
+) -> None:
+    task = Task(broker.url, tmp_path / "ledger", prefetch="10")
+    publish(channel, queue, range(35))
+    task.crash(queue, 0, 35, "before settled")
+
+    assert task.run(queue, 0, 35) == list(range(35))
+    empty(channel, queue)
+
+
+def test_nothing_beyond_the_range_is_touched(task: Task, channel: Channel, queue: str) -> None:
+    publish(channel, queue, range(10))
+    task.run(queue, 0, 4)
+
+    rest = [channel.get(queue) for _ in range(6)]
+
+    assert [int(message.body) for message in rest if message] == list(range(4, 10))
+    assert not any(message.method.redelivered for message in rest if message)
+
+
+def test_a_disk_that_refuses_leaves_the_messages_in_the_queue(
+    task: Task, channel: Channel, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(channel, queue, range(5))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("warren.spark.ledger_files._write", full)
+        with pytest.raises(LedgerUnusable, match="No space left on device"):
+            task.run(queue, 0, 5)
+
+    assert task.run(queue, 0, 5) == list(range(5))
+    assert isinstance(task.ledger.files, LocalFiles)
+    assert not [name for name in Path(task.ledger.place).iterdir() if ".tmp" in name.name]
+
+
+def test_a_queue_with_another_consumer_is_waited_for_and_then_given_up(
+    task: Task, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(3))
+    channel.qos(1)
+    tag = channel.consume(queue)
+    with pytest.raises(QueueBusy, match=queue):
+        task.run(queue, 0, 3, busy_s=0.3)
+
+    channel.cancel(tag)
+    channel.nack(1)
+    channel.sync()
+
+    assert task.run(queue, 0, 3) == [0, 1, 2]
+
+
+def test_the_mode_of_a_queue_with_a_single_active_consumer_is_found_out(
+    task: Task, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("drained")
+    channel.declare(queue, arguments={"x-single-active-consumer": True})
+    publish(channel, queue, range(3))
+
+    assert task.run(queue, 0, 3, mode="exclusive") == [0, 1, 2]
+
+
+def test_a_missing_queue_is_named(task: Task) -> None:
+    with pytest.raises(QueueMissing, match="onMissingQueue=wait"):
+        task.run("nowhere-to-be-found", 0, 3)
+
+
+def test_a_missing_queue_can_be_waited_for(
+    broker: TestBroker, tmp_path: Path, channel: Channel, name: Callable[..., str]
+) -> None:
+    task = Task(broker.url, tmp_path / "ledger", onMissingQueue="wait")
+    queue = name("late")
+    assert task.run(queue, 0, 3) == []
+
+    channel.declare(queue)
+    publish(channel, queue, range(2))
+
+    assert task.run(queue, 3, 5) == [0, 1]
+
+
+def test_many_queues_share_one_connection(
+    task: Task, channel: Channel, name: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.spark.drains import numbers
+    from warren.client.blocking import BlockingConnection
+    from warren.spark.drain import Range
+
+    queues = [name("drained") for _ in range(5)]
+    for queue in queues:
+        channel.declare(queue)
+        publish(channel, queue, range(4))
+    opened: list[Any] = []
+    dial = BlockingConnection._dial
+    monkeypatch.setattr(
+        BlockingConnection, "_dial", staticmethod(lambda at: opened.append(at) or dial(at))
+    )
+
+    batches = task.batches([Range(queue, 0, 4) for queue in queues])
+
+    assert sorted(numbers(batches)) == sorted([*range(4)] * 5)
+    assert len(opened) == 1
