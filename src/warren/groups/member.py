@@ -204,6 +204,10 @@ class Member:
     def state_of(self, queue: str) -> Claim:
         return self._queues[queue].state if queue in self._queues else Claim.FREE
 
+    def reason_of(self, queue: str) -> str:
+        """Why the broker refused it or took it away last; empty if it did not."""
+        return self._queues[queue].reason if queue in self._queues else ""
+
     def queues_in(self, *states: Claim) -> list[str]:
         return sorted(name for name, queue in self._queues.items() if queue.state in states)
 

@@ -101,6 +101,10 @@ class Seat:
             times += (self.dispatcher.next_deadline(), self._show_at)
         return min((time for time in times if time is not None), default=None)
 
+    def report_is_due(self, now: float) -> bool:
+        """Whether the next output has a report, whatever else happens: time to count rates."""
+        return self._report_at is None or self._report_at <= now
+
     def take_output(self, now: float) -> Output:
         """What has to go out now; each thing is returned once."""
         assignments: Sequence[Assignment] = ()
@@ -109,7 +113,7 @@ class Seat:
             assignments = self.dispatcher.take_assignments(now)
             state = self._state_to_show(self.dispatcher, now)
         report = None
-        if self.member.take_news() or (self._report_at is not None and self._report_at <= now):
+        if self.member.take_news() or self.report_is_due(now):
             report = self.member.report(self.rates)
             self._report_at = now + REPORT_S
         return Output(self.member.take_steps(), report, assignments, state)

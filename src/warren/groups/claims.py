@@ -1,0 +1,194 @@
+"""Carries out at the broker what ``member.py`` decides: claims, drains and releases queues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from warren.client.connection import Connection
+from warren.errors import AccessRefused, WarrenError
+from warren.groups.holding import Holding
+from warren.groups.member import Do, Member, Step
+from warren.groups.probing import is_single_active
+
+if TYPE_CHECKING:
+    from warren.groups.listener import Listener
+
+log = logging.getLogger(__name__)
+
+#: Queues, a channel each, on one connection; brokers allow 2,047 channels by default.
+ROOM = 2_000
+#: After so many refusals in a row it is worth asking whether the queue takes no exclusive
+#: consumer at all, because it has a single active one. Before, its holder is just going.
+ASK_AFTER = 3
+#: A rate is the mean of about this many seconds.
+RATE_S = 10.0
+
+
+class Claims:
+    """The queues of one member on one connection (or on more, if there are very many)."""
+
+    def __init__(
+        self,
+        member: Member,
+        listener: Listener,
+        connection: Connection,
+        *,
+        prefetch: Callable[[str], int],
+        poke: Callable[[], None],
+        more: Callable[[], Connection],
+    ) -> None:
+        self._member, self._listener, self._poke = member, listener, poke
+        self._connections, self._more = [connection], more
+        self._prefetch = prefetch
+        self._growing = asyncio.Lock()
+        self._holdings: dict[str, Holding] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._refusals: dict[str, int] = {}
+        self._single_active: set[str] = set()
+        self._rates: dict[str, float] = {}
+        self._counted: dict[str, tuple[Holding, int]] = {}
+        self._counted_at = time.monotonic()
+
+    def carry_out(self, step: Step) -> None:
+        """Start with a step; steps of one queue come one after the other."""
+        do = {
+            Do.CLAIM: self._claim,
+            Do.WORK: self._work,
+            Do.DRAIN: self._drain,
+            Do.RELEASE: self._release,
+            Do.FORGET: self._forget,
+        }[step.do]
+        before = self._tasks.get(step.queue)
+        if before is not None and step.do in (Do.RELEASE, Do.FORGET):
+            before.cancel()  # the drain time is over, or the queue is: nothing to wait for
+        task = asyncio.create_task(
+            self._after(before, do(step.queue), step), name=f"{step.do.name} {step.queue}"
+        )
+        self._tasks[step.queue] = task
+        task.add_done_callback(lambda done: self._done(step.queue, done))
+
+    def give_back(self, queue: str, reason: str) -> None:
+        """Close the queue's channel: all that is not acknowledged goes back, in order."""
+        holding = self._holdings.get(queue)
+        if holding is not None:
+            self._lost(holding, reason)
+
+    def rates(self) -> Mapping[str, float]:
+        """Messages a second by queue, smoothed."""
+        now = time.monotonic()
+        passed, self._counted_at = now - self._counted_at, now
+        rates, counted = {}, {}
+        for queue, holding in self._holdings.items():
+            same, before = self._counted.get(queue, (None, 0))
+            fresh = holding.received - (before if same is holding else 0)
+            rate = fresh / passed if passed > 0 else 0.0
+            share = min(passed / RATE_S, 1.0)
+            known = self._rates.get(queue, rate)
+            rates[queue] = known + (rate - known) * share
+            counted[queue] = (holding, holding.received)
+        self._rates, self._counted = rates, counted
+        return {queue: round(rate, 3) for queue, rate in rates.items() if rate >= 0.001}
+
+    async def close(self) -> None:
+        """Cut everything short; what runs is lost."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for holding in list(self._holdings.values()):
+            await holding.forget()
+        self._holdings.clear()
+        for connection in self._connections[1:]:
+            await connection.close(wait=False)
+
+    # -- steps -----------------------------------------------------------------------------------
+    async def _after(
+        self, before: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], step: Step
+    ) -> None:
+        try:
+            if before is not None:
+                await asyncio.wait({before})
+        except asyncio.CancelledError:
+            work.close()
+            raise
+        try:
+            await work
+        except Exception as error:
+            log.exception("%s of %s failed", step.do.name.lower(), step.queue)
+            self.give_back(step.queue, f"{step.do.name.lower()} failed: {error}")
+        self._poke()
+
+    def _done(self, queue: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(queue) is task:
+            del self._tasks[queue]
+
+    async def _claim(self, queue: str) -> None:
+        holding = Holding(queue, self._listener, self._lost)
+        try:
+            await self._ask_for(holding)
+        except WarrenError as error:
+            self._refusals[queue] = self._refusals.get(queue, 0) + 1
+            self._member.refused(queue, str(error), time.monotonic())
+            return
+        self._refusals.pop(queue, None)
+        self._holdings[queue] = holding
+        self._member.claimed(queue, time.monotonic())
+
+    async def _ask_for(self, holding: Holding) -> None:
+        queue = holding.queue
+        connection = await self._room()
+        exclusive = queue not in self._single_active
+        try:
+            await holding.claim(connection, prefetch=self._prefetch(queue), exclusive=exclusive)
+        except AccessRefused:
+            worth_asking = exclusive and self._refusals.get(queue, 0) % 10 == ASK_AFTER
+            if worth_asking and await is_single_active(connection, queue):
+                self._single_active.add(queue)
+            raise
+
+    async def _work(self, queue: str) -> None:
+        await self._holdings[queue].begin()
+
+    async def _drain(self, queue: str) -> None:
+        await self._holdings[queue].drain()
+        self._member.drained(queue, time.monotonic())
+
+    async def _release(self, queue: str) -> None:
+        holding = self._holdings.pop(queue, None)
+        if holding is not None:
+            await holding.release()
+        self._member.released(queue, time.monotonic())
+
+    async def _forget(self, queue: str) -> None:
+        holding = self._holdings.pop(queue, None)
+        if holding is not None:
+            await holding.forget()
+
+    def _lost(self, holding: Holding, reason: str) -> None:
+        if self._holdings.get(holding.queue) is holding:
+            log.debug("%s is lost: %s", holding.queue, reason)
+            self._member.lost(holding.queue, reason, time.monotonic())
+            self._poke()
+
+    async def _room(self) -> Connection:
+        """A connection with a channel to spare."""
+        found = self._with_room()
+        if found is None:
+            async with self._growing:
+                found = self._with_room()
+                if found is None:
+                    found = await self._more().open()
+                    self._connections.append(found)
+        return found
+
+    def _with_room(self) -> Connection | None:
+        first, *more = self._connections
+        self._connections = [first, *(each for each in more if each.state == "open")]
+        # Asking for a channel on a connection that is down tells why, by its error.
+        if first.state != "open":
+            return first
+        return next((each for each in self._connections if len(each.channels) < ROOM), None)

@@ -1,0 +1,99 @@
+"""One queue that a member claims: its channel, its consumer, and the way of its messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from warren.errors import WarrenError
+
+if TYPE_CHECKING:
+    from warren.client import Channel, Connection, Delivery
+    from warren.groups.listener import Listener
+
+log = logging.getLogger(__name__)
+
+
+class Holding:
+    """A claim at the broker. One object a claim: a queue that comes back gets another.
+
+    A channel a queue: what the broker refuses costs this queue alone, and closing the channel
+    gives back in order what was prefetched. (A cancelled consumer would leave that with us while
+    the next one starts behind it.)
+    """
+
+    def __init__(
+        self, queue: str, listener: Listener, lost: Callable[[Holding, str], None]
+    ) -> None:
+        self.queue, self._listener, self._lost = queue, listener, lost
+        self.received = 0
+        self._channel: Channel | None = None
+        #: Messages that came before the listener was ready for them.
+        self._early: list[Delivery] | None = []
+        self._ended = False
+        self._began = False
+
+    async def claim(self, connection: Connection, *, prefetch: int, exclusive: bool) -> None:
+        """Ask the broker for the queue.
+
+        Raises:
+            Refusal: somebody else has it, or it is not there; nothing is left behind.
+        """
+        channel = await connection.channel(prefetch=prefetch, confirms=False)
+        self._channel = channel
+        try:
+            # The tag is the client's own and new each time: none is ever used twice.
+            await channel.consume(
+                self.queue, self._arrived, exclusive=exclusive, on_cancel=self._cancelled
+            )
+        except BaseException:
+            self._ended = True
+            await self._close()
+            raise
+
+    async def begin(self) -> None:
+        """Tell the listener and hand it the messages."""
+        self._began = True
+        await self._listener.assigned(self.queue)
+        early, self._early = self._early or [], None
+        for delivery in early:
+            if not self._ended:
+                self._listener.message(delivery)
+
+    async def drain(self) -> None:
+        """Hand out no more, and let the listener finish."""
+        self._ended = True
+        await self._listener.revoked(self.queue)
+
+    async def release(self) -> None:
+        """Give the queue back to the broker; returns when it has it."""
+        self._ended = True
+        await self._close()
+
+    async def forget(self) -> None:
+        """The queue is gone, whatever the reason."""
+        self._ended = True
+        if self._began:
+            await self._listener.lost(self.queue)
+        await self._close()
+
+    async def _close(self) -> None:
+        try:
+            if self._channel is not None:
+                await self._channel.close()
+        except WarrenError as error:
+            log.debug("closing the channel of %s: %s", self.queue, error)
+
+    def _arrived(self, delivery: Delivery) -> None:
+        if self._ended:
+            return  # goes back to the queue with the channel
+        self.received += 1
+        if self._early is None:
+            self._listener.message(delivery)
+        else:
+            self._early.append(delivery)
+
+    def _cancelled(self, error: WarrenError) -> None:
+        self._ended = True
+        self._lost(self, str(error))

@@ -1,0 +1,117 @@
+"""What a group tells whoever works on its queues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warren.client import Delivery
+    from warren.groups.group import Group
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Subclass it and give it to a ``Group``; what is not overridden does nothing.
+
+    For each queue: ``assigned``, then ``message`` for every message, in order, then either
+    ``revoked`` or ``lost``.
+    """
+
+    #: The group that this listener was given to.
+    group: Group
+
+    async def assigned(self, queue: str) -> None:
+        """The queue is ours; messages come after this has returned."""
+
+    def message(self, delivery: Delivery) -> None:
+        """One message. Called in the event loop and must not wait; acknowledge it when done."""
+
+    async def revoked(self, queue: str) -> None:
+        """The queue goes to another member: finish and acknowledge what is being worked on.
+
+        No message comes any more. What is not acknowledged when this returns goes back to the
+        queue, in order. Cancelled, and followed by ``lost``, when the drain time is over.
+        """
+
+    async def lost(self, queue: str) -> None:
+        """The queue was taken away: another member may work on it already. Acknowledge nothing."""
+
+
+class Ordered(Listener):
+    """Gives the messages of each queue to one function, one at a time; its return acknowledges.
+
+    When it raises, all that is not acknowledged goes back to the queue, and the queue is claimed
+    anew after ``retry_s``: order is kept, and a message that can't be handled blocks its queue.
+    """
+
+    def __init__(
+        self, handle: Callable[[Delivery], Awaitable[None]], *, retry_s: float = 1.0
+    ) -> None:
+        self._handle, self._retry_s = handle, retry_s
+        self._lanes: dict[str, _Lane] = {}
+
+    async def assigned(self, queue: str) -> None:
+        self._lanes[queue] = _Lane(queue, self._handle, self._failed)
+
+    def message(self, delivery: Delivery) -> None:
+        self._lanes[delivery.queue].add(delivery)
+
+    async def revoked(self, queue: str) -> None:
+        await self._lanes[queue].finish()
+        self._lanes.pop(queue, None)
+
+    async def lost(self, queue: str) -> None:
+        if (lane := self._lanes.pop(queue, None)) is not None:
+            lane.stop()
+
+    def _failed(self, queue: str, error: Exception) -> None:
+        log.error("the handler of %s failed; trying again later", queue, exc_info=error)
+        self.group.give_back(queue, f"its handler failed: {error}", retry_s=self._retry_s)
+
+
+class _Lane:
+    """One queue's messages on their way through the handler."""
+
+    def __init__(
+        self,
+        queue: str,
+        handle: Callable[[Delivery], Awaitable[None]],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
+        self.queue, self._handle, self._failed = queue, handle, failed
+        self._waiting: deque[Delivery] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def add(self, delivery: Delivery) -> None:
+        self._waiting.append(delivery)
+        if self._task is None and not self._closed:
+            self._task = asyncio.create_task(self._run(), name=f"work on {self.queue}")
+
+    async def finish(self) -> None:
+        """Begin nothing new and wait for what is running."""
+        self._closed = True
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    def stop(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting and not self._closed:
+                delivery = self._waiting.popleft()
+                await self._handle(delivery)
+                delivery.ack()
+        except Exception as error:  # noqa: BLE001 - a handler's: told, and the queue is given back
+            self._closed = True
+            self._failed(self.queue, error)
+        finally:
+            self._task = None
