@@ -52,6 +52,8 @@ class Member:
 
     async def join(self) -> Member:
         await self.coordinator.join(self._report, self.told.append)
+        membership = self.coordinator._membership
+        self.life = None if membership is None else membership.life
         return self
 
     async def until(self, kind: type[T], check: Callable[[T], bool] = lambda _: True) -> T:
@@ -126,7 +128,7 @@ async def test_the_state_of_a_group_is_readable_in_etcd(group: Group) -> None:
     await one.until(Elected)
     await one.coordinator.publish([Assignment("w1", Stamp(7, 1), ("a/b", "ключ"))], STATE)
     keys = await keys_of(group)
-    assert json.loads(keys["dispatcher"]) == {"member": "w1"}
+    assert json.loads(keys["dispatcher"]) == {"member": "w1", "life": ""}
     assert json.loads(keys["members/w1"])["held"] == ["a/b", "ключ"]
     assert json.loads(keys["quotas/w1"])["quota"] == 2
     assert (keys["claims/a/b"], keys["claims/ключ"]) == (b"w1", b"w1")
@@ -208,7 +210,7 @@ async def test_the_dispatcher_hears_who_comes_reports_and_goes(group: Group) -> 
 async def test_a_member_that_is_not_heard_of_has_died(group: Group) -> None:
     one = await group.join("w1")
     two = await group.join("w2")
-    for task in two.coordinator._tasks:  # hung: its lease is not renewed
+    for task in list(two.coordinator._tasks):  # hung: its lease is not renewed
         task.cancel()
     assert await one.until(Left) == Left("w2", died=True)
 
@@ -231,7 +233,7 @@ async def test_a_dispatcher_that_was_replaced_overwrites_nothing(group: Group) -
     one = await group.join("w1")
     await one.until(Elected)
     two = await group.join("w2")
-    for task in one.coordinator._tasks:  # hung
+    for task in list(one.coordinator._tasks):  # hung
         task.cancel()
     await two.until(Elected)
     await two.coordinator.publish([Assignment("w2", Stamp(5, 1), ("new",))])
@@ -266,7 +268,7 @@ async def test_a_name_is_free_again_when_its_lease_has_run_out(group: Group) -> 
     one = await group.join("w1", static=True)
     await one.until(Elected)
     await one.coordinator.publish([Assignment("w1", Stamp(3, 1), ("a",))])
-    for task in one.coordinator._tasks:  # killed
+    for task in list(one.coordinator._tasks):  # killed
         task.cancel()
     again = await group.join("w1", static=True)
     await again.until(Elected)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from warren.client.connection import Connection
 from warren.errors import Fenced, NoSuchGroup
 from warren.groups.coordination import etcd_values as etcd
 from warren.groups.coordination.base import (
@@ -28,6 +29,7 @@ from warren.groups.coordination.base import (
     Unreachable,
 )
 from warren.groups.coordination.etcd_client import EtcdClient
+from warren.groups.coordination.etcd_deaths import Deaths
 from warren.groups.coordination.etcd_election import Election
 from warren.groups.coordination.etcd_errors import EtcdError
 from warren.groups.coordination.etcd_keys import (
@@ -53,7 +55,8 @@ class EtcdCoordinator(Coordinator):
         self._opened: EtcdClient | None = None
         self._membership: Membership | None = None
         self._election: Election | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._deaths: Deaths | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._teller: Callable[[Event], None] | None = None
         self._lost_at: float | None = None
 
@@ -69,17 +72,21 @@ class EtcdCoordinator(Coordinator):
     # -- being a member --------------------------------------------------------------------------
     async def join(self, report: Report, tell: Callable[[Event], None]) -> None:
         self._teller = tell
+        if isinstance(self.connection, Connection):
+            self._deaths = Deaths(self.connection, self.group, self._died)
+            await self._deaths.deposit(report.member)
         self._membership = membership = Membership(
             self._client,
             self._keys,
             report,
             group=self.group,
             ttl_s=self._address.ttl_s,
+            deaths=self._deaths,
             renewed=self._renewed,
             failed=self._failed,
             emptied=self._emptied,
         )
-        self._election = Election(self._client, self._keys, membership, self._tell)
+        self._election = Election(self._client, self._keys, membership, self._tell, self._deaths)
         try:
             await membership.renew()
         except EtcdError as error:
@@ -95,11 +102,16 @@ class EtcdCoordinator(Coordinator):
     def _start(self, name: str, loop: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(loop, name=f"{name} of {self.group}")
         task.add_done_callback(_log_failure)
-        self._tasks.append(task)
+        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(task)
 
     def _tell(self, event: Event) -> None:
         if self._teller is not None:
             self._teller(event)
+
+    def _died(self, member: str, life: str) -> None:
+        if self._election is not None:
+            self._start("etcd burial", self._election.bury(member, life))
 
     async def _renewed(self, is_new: bool) -> None:
         assert self._election is not None
@@ -157,16 +169,19 @@ class EtcdCoordinator(Coordinator):
 
     async def _go(self, *, goodbye: bool) -> None:
         self._teller = None
-        tasks, self._tasks = self._tasks, []
+        tasks, self._tasks = set(self._tasks), set()
         for task in tasks:
             task.cancel()
         if self._election is not None:
-            tasks += self._election.stop()
+            tasks.update(self._election.stop())
         if tasks:
             await asyncio.wait(tasks)
         membership, self._membership, self._election = self._membership, None, None
         if membership is not None:
             await membership.leave(goodbye=goodbye)
+        deaths, self._deaths = self._deaths, None
+        if deaths is not None:
+            await deaths.close()
         client, self._opened = self._opened, None
         if client is not None:
             await client.aclose()

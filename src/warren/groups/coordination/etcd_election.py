@@ -7,7 +7,6 @@ key is still the one it made: the revision of that is its fencing number.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
@@ -23,14 +22,17 @@ from warren.groups.coordination.base import (
     Reported,
 )
 from warren.groups.coordination.etcd_client import EtcdClient
+from warren.groups.coordination.etcd_deaths import Deaths
 from warren.groups.coordination.etcd_errors import EtcdError
 from warren.groups.coordination.etcd_keys import (
     Keys,
     decode_assignment,
     decode_command,
-    decode_report,
+    decode_dispatcher,
     decode_state,
+    decode_word,
     encode_assignment,
+    encode_dispatcher,
     encode_state,
 )
 from warren.groups.coordination.etcd_membership import OPERATIONS, Membership
@@ -47,9 +49,15 @@ class Election:
     """Makes a member the dispatcher when there is none, and carries what a dispatcher says."""
 
     def __init__(
-        self, client: EtcdClient, keys: Keys, membership: Membership, tell: Callable[[Event], None]
+        self,
+        client: EtcdClient,
+        keys: Keys,
+        membership: Membership,
+        tell: Callable[[Event], None],
+        deaths: Deaths | None = None,
     ) -> None:
         self._client, self._keys, self._membership, self._tell = client, keys, membership, tell
+        self._deaths = deaths
         #: The revision at which we made the key, 0 if we are not the dispatcher.
         self._fence = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -69,7 +77,9 @@ class Election:
                 self.end("the dispatcher's key is gone")
                 await self._stand()
             elif not self._begin_if_ours(entry):
-                self.end(f"{json.loads(entry.value)['member']} is the dispatcher")
+                member, life = decode_dispatcher(entry.value)
+                self.end(f"{member} is the dispatcher")
+                self._watch(member, life)
 
     async def look(self) -> None:
         """After etcd was away: nothing may have changed, and so nothing be told."""
@@ -98,7 +108,7 @@ class Election:
         lease, key = self._membership.lease, self._keys.dispatcher
         if not lease:
             return
-        me = json.dumps({"member": self._membership.member})
+        me = encode_dispatcher(self._membership.member, self._membership.life)
         try:
             await self._client.transact(
                 [etcd.is_absent(key)], [etcd.put(key, me, lease=lease)], twice=True
@@ -145,9 +155,11 @@ class Election:
                 generation = max(generation, decode_assignment("", entry.value).stamp.generation)
             if key.startswith((self._keys.quotas, self._keys.queues, self._keys.state)):
                 self._written[key] = entry.value
-        told = [decode_report(entry.value) for entry in members.entries.values()]
-        self._gone = {report.member for report, is_last in told if is_last}
-        reports = tuple(report for report, is_last in told if not is_last)
+        words = [decode_word(entry.value) for entry in members.entries.values()]
+        self._gone = {word.report.member for word in words if word.leaving}
+        reports = tuple(word.report for word in words if not word.leaving)
+        for word in words:
+            self._watch(word.report.member, word.life)
         self._is_told = True
         self._tell(Elected(generation, reports, state))
         self._tasks.append(
@@ -169,13 +181,29 @@ class Election:
                 self._tell(Left(member, died=True))
             self._gone.discard(member)
             return
-        report, is_last = decode_report(event.entry.value)
-        if is_last:
+        word = decode_word(event.entry.value)
+        if word.leaving:
             self._gone.add(member)
+            if self._deaths is not None:
+                self._deaths.forget(member)
             self._tell(Left(member, died=False))
         else:
             self._gone.discard(member)
-            self._tell(Reported(report))
+            self._watch(member, word.life)
+            self._tell(Reported(word.report))
+
+    def _watch(self, member: str, life: str) -> None:
+        if self._deaths is not None:
+            self._deaths.watch(member, life)
+
+    async def bury(self, member: str, life: str) -> None:
+        """We got a member's will: end its lease, and with it all that was its own."""
+        try:
+            entry = await self._client.get(self._keys.members + member)
+            if entry is not None and decode_word(entry.value).life == life:
+                await self._client.revoke(entry.lease)
+        except EtcdError as error:
+            log.info("the lease of %s, who died, has to run out: %s", member, error)
 
     async def _command_loop(self) -> None:
         mirror = Mirror(self._client, self._keys.commands)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -54,15 +55,34 @@ class Keys:
         return unquote(key.removeprefix(self.top).partition("/")[0])
 
 
-# -- reports, with a goodbye ---------------------------------------------------------------------
-def encode_report(report: Report, *, leaving: bool = False) -> bytes:
-    return _encode({**report_as_dict(report), **({"leaving": True} if leaving else {})})
+# -- members -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Word:
+    """What a member says: its report, whether it is its last, and the mark of its will."""
+
+    report: Report
+    leaving: bool = False
+    life: str = ""
 
 
-def decode_report(value: bytes) -> tuple[Report, bool]:
-    """A report, and whether it is the last one."""
+def encode_word(word: Word) -> bytes:
+    more = {"leaving": True} if word.leaving else {}
+    return _encode({**report_as_dict(word.report), "life": word.life, **more})
+
+
+def decode_word(value: bytes) -> Word:
     plain = json.loads(value)
-    return report_from_dict(plain), bool(plain.get("leaving"))
+    return Word(report_from_dict(plain), bool(plain.get("leaving")), plain.get("life", ""))
+
+
+def encode_dispatcher(member: str, life: str) -> bytes:
+    return _encode({"member": member, "life": life})
+
+
+def decode_dispatcher(value: bytes) -> tuple[str, str]:
+    """The member, and the mark of its will."""
+    plain = json.loads(value)
+    return plain["member"], plain.get("life", "")
 
 
 # -- assignments and commands --------------------------------------------------------------------
@@ -107,7 +127,7 @@ def decode_state(keys: Keys, entries: Mapping[str, Entry]) -> GroupState | None:
         return None
     plain: dict[str, Any] = json.loads(entries[keys.state].value)
     if keys.dispatcher in entries:
-        plain["dispatcher"] = json.loads(entries[keys.dispatcher].value)["member"]
+        plain["dispatcher"], _ = decode_dispatcher(entries[keys.dispatcher].value)
     below: dict[str, list[dict[str, Any]]] = {keys.quotas: [], keys.queues: []}
     for key, entry in sorted(entries.items()):
         for prefix, found in below.items():

@@ -11,8 +11,9 @@ from warren.errors import Fenced
 from warren.groups.coordination import etcd_values as etcd
 from warren.groups.coordination.base import Report
 from warren.groups.coordination.etcd_client import NOT_FOUND, EtcdClient
+from warren.groups.coordination.etcd_deaths import Deaths
 from warren.groups.coordination.etcd_errors import EtcdError, EtcdRefused
-from warren.groups.coordination.etcd_keys import Keys, encode_report
+from warren.groups.coordination.etcd_keys import Keys, Word, encode_word
 
 #: etcd takes 128 operations in a transaction, unless it is told otherwise.
 OPERATIONS = 100
@@ -39,12 +40,15 @@ class Membership:
         *,
         group: str,
         ttl_s: int,
+        deaths: Deaths | None = None,
         renewed: Callable[[bool], Any],
         failed: Callable[[str], None],
         emptied: Callable[[], None],
     ) -> None:
         self.lease = 0
         self.member = report.member
+        self.life = deaths.life if deaths is not None else ""
+        self._deaths = deaths
         self._client, self._keys, self._group, self._ttl_s = client, keys, group, ttl_s
         self._key = keys.members + report.member
         self._newest = report
@@ -89,6 +93,8 @@ class Membership:
             Fenced: another process is there under this name.
         """
         is_new = not self.lease or not await self._client.keep_alive(self.lease)
+        if is_new and self._deaths is not None and not self._deaths.is_open:
+            return False  # declared dead, and rightly: the group is about to leave
         if is_new:
             await self._register()
         if not self._is_written:
@@ -106,7 +112,7 @@ class Membership:
         lease = await self._client.grant(self._ttl_s)
         # Nothing that an earlier life of this name was assigned is to be taken up.
         then = [
-            etcd.put(self._key, encode_report(self._newest), lease=lease),
+            etcd.put(self._key, self._word(), lease=lease),
             etcd.delete(self._keys.assignments + self.member),
         ]
         try:
@@ -161,11 +167,14 @@ class Membership:
                 self.lease = 0  # it ran out while we were not looking
             self.nudge()
 
+    def _word(self, *, leaving: bool = False) -> bytes:
+        return encode_word(Word(self._newest, leaving, self.life))
+
     async def _write(self) -> None:
         async with self._lock:
             report = self._newest
             held = set(report.held)
-            ops = [etcd.put(self._key, encode_report(report), lease=self.lease)]
+            ops = [etcd.put(self._key, self._word(), lease=self.lease)]
             ops += [
                 etcd.put(self._keys.claims + queue, self.member, lease=self.lease)
                 for queue in sorted(held - self._claimed)
@@ -187,8 +196,7 @@ class Membership:
         try:
             async with asyncio.timeout(_LEAVE_S):
                 if goodbye:
-                    last = encode_report(self._newest, leaving=True)
-                    await self._client.put(self._key, last, lease=lease)
+                    await self._client.put(self._key, self._word(leaving=True), lease=lease)
                 await self._client.revoke(lease)
                 nobody = [etcd.is_empty(self._keys.members)]
                 await self._client.transact(nobody, [etcd.delete_all(self._keys.root)], twice=True)
