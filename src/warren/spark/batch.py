@@ -12,14 +12,15 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import Tap, count_ready
 from warren.errors import AccessRefused, QueueBusy, WarrenError
+from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain, Range, slices
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
-from warren.spark.queues import Catalog, count_ready, require_there
+from warren.spark.queues import Catalog, require_there
 from warren.spark.source import default_tasks, need_ledger
-from warren.spark.tap import Tap
 
 #: The most that a queue can be asked to show: AMQP's prefetch has 16 bits.
 _MOST_PEEKED = 65_535
@@ -49,8 +50,8 @@ class QueueReader(DataSourceReader):
     # -- when it is planned ----------------------------------------------------------------------
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
-        queues = Catalog(options).queues()
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
+            queues = Catalog(options).queues(link)
             counts = count_ready(link, list(queues))
         ready = shares(require_there(options, counts), options.max_messages)
         start = dict.fromkeys(ready, 0) if options.peek else self._ends(ready)
@@ -104,7 +105,7 @@ def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordB
             if not tap.is_open:
                 raise _refused(wanted.queue, tap.refusal)
             tap.close()
-        yield from slices(tap.took.to_batch(wanted.queue, 0, int(time.time() * 1e6)))
+        yield from slices(to_batch(tap.took, wanted.queue, 0, int(time.time() * 1e6)))
 
 
 def _refused(queue: str, refusal: WarrenError | None) -> WarrenError:

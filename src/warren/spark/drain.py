@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.errors import (
     AccessRefused,
     ClientError,
@@ -25,11 +26,10 @@ from warren.errors import (
     QueueBusy,
     QueueMissing,
 )
-from warren.spark.deliveries import Deliveries
+from warren.spark.deliveries import to_batch
 from warren.spark.ledger import Ledger, Segment
 from warren.spark.ledger_match import Key, keys_of, match_in_doubt, match_settled
 from warren.spark.options import SourceOptions
-from warren.spark.tap import EXCLUSIVE, SINGLE_ACTIVE, Tap
 
 log = logging.getLogger(__name__)
 
@@ -275,7 +275,7 @@ class Drain:
             self._ledger.settle(job.queue, segment.start)
         job.resolving = []
         if job.at < job.range.end:
-            empty = Deliveries().to_batch(job.queue, job.at, 0)
+            empty = to_batch(Deliveries(), job.queue, job.at, 0)
             segment = Segment(job.queue, job.at, job.range.end, empty, time.time(), self._run)
             self._ledger.write(segment)
             self._ledger.settle(job.queue, job.at)
@@ -314,7 +314,7 @@ class Drain:
         if tap.exhausted or not fresh:
             return tap.exhausted
         # On a priority queue, fresh messages may have overtaken those that came back.
-        priorities = took.to_batch(job.queue, 0, 0).column("priority").to_pylist()
+        priorities = to_batch(took, job.queue, 0, 0).column("priority").to_pylist()
         lowest = min(priorities[index] or 0 for index in fresh)
         held = min((_lowest_priority(segment) for segment in job.resolving), default=0)
         return lowest <= held
@@ -338,7 +338,7 @@ class Drain:
         received = time.time()
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
         end = job.range.end if last else job.at + tap.wanted
-        batch = took.to_batch(job.queue, job.at, int(received * 1e6))
+        batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
         self._probe("before segment", job.queue)
         if not self._ledger.write(segment):
@@ -411,7 +411,7 @@ class Drain:
 
 def _keys(queue: str, took: Deliveries) -> list[Key]:
     """Of those that were handed out before."""
-    rows = took.to_batch(queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
+    rows = to_batch(took, queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
     return keys_of(rows)
 
 

@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -255,9 +256,7 @@ def open_files(path: str) -> Files:
 def _object_files(path: str, scheme: str) -> ObjectFiles:
     """pyarrow can't put on condition, and a ledger can't do without: fsspec's drivers can."""
     try:
-        import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        filesystem, folder = fsspec.core.url_to_fs(path)
+        filesystem, folder = import_module("fsspec.core").url_to_fs(path)
     except ImportError as error:
         raise ConfigError(
             "ledger", f"{scheme}:// needs a driver that writes on condition: {error}; "

@@ -6,7 +6,7 @@ a queue may turn out to hold less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from warren.groups.assign import pack
@@ -82,8 +82,3 @@ def spread(
 
 def is_pattern(name: str) -> bool:
     return any(mark in name for mark in "*?[")
-
-
-def needs_listing(names: Iterable[str]) -> bool:
-    """True if some of the names are patterns: only the management API can list queues."""
-    return any(is_pattern(name) for name in names)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote
 
-from warren.amqp import methods as m
-from warren.client.blocking import BlockingChannel, BlockingConnection
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, queue_kind
 from warren.client.endpoint import Endpoint
 from warren.client.management import Management
 from warren.errors import ConfigError, ManagementError, NotFound, NotSingleActive, QueueMissing
 from warren.spark.options import SOURCE, SourceOptions
-from warren.spark.plan import is_pattern, needs_listing
-from warren.spark.tap import EXCLUSIVE, SINGLE_ACTIVE
-
-log = logging.getLogger(__name__)
+from warren.spark.plan import is_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +41,46 @@ class Catalog:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._known: dict[str, QueueInfo] = {}
-        self._deaf = False
 
-    def queues(self) -> dict[str, QueueInfo]:
-        names = self._options.queues
-        if needs_listing(names) or (not self._deaf and not self._known.keys() >= set(names)):
-            self._ask(needed=needs_listing(names))
-        plain = {
-            name: self._known.get(name) or QueueInfo(name) for name in names if not is_pattern(name)
-        }
-        patterns = [name for name in names if is_pattern(name)]
-        found = {
-            name: info
-            for name, info in self._known.items()
-            if any(fnmatchcase(name, pattern) for pattern in patterns)
-        }
-        return {**found, **plain}
+    def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
+        """All of them; a queue that is not there yet has no kind."""
+        names = [name for name in self._options.queues if not is_pattern(name)]
+        patterns = [name for name in self._options.queues if is_pattern(name)]
+        if patterns:
+            self._list(patterns)
+        for name in names:
+            if name not in self._known or not self._known[name].kind:
+                self._known[name] = self._ask(link, name)
+        return {name: self._known[name] for name in sorted(self._known)}
 
-    def _ask(self, *, needed: bool) -> None:
+    def _list(self, patterns: list[str]) -> None:
+        """New queues of the patterns; those that are gone go."""
         try:
-            self._known = {info.name: info for info in list_queues(self._options)}
+            found = {info.name: info for info in list_queues(self._options)}
         except ManagementError as error:
-            if needed:
-                raise ConfigError(
-                    "queues",
-                    f"a pattern needs the management API, and it can't be asked ({error}): say "
-                    "where it is with the option managementUri, or name the queues one by one",
-                    SOURCE,
-                ) from None
-            self._deaf = True
-            log.info("no management API (%s): the kinds of queues are not known", error)
+            raise ConfigError(
+                "queues",
+                f"a pattern needs the management API, and it can't be asked ({error}): say where "
+                "it is with the option managementUri, or name the queues one by one",
+                SOURCE,
+            ) from None
+        plain = {name: info for name, info in self._known.items() if name in self._options.queues}
+        self._known = {
+            name: info
+            for name, info in found.items()
+            if any(fnmatchcase(name, pattern) for pattern in patterns)
+        } | plain
+
+    @staticmethod
+    def _ask(link: BlockingConnection, name: str) -> QueueInfo:
+        try:
+            kind = queue_kind(link, name)
+        except NotFound:
+            return QueueInfo(name)
+        if kind is None:
+            # The user may not configure the queue: the drain finds out what it needs to know.
+            return QueueInfo(name, "unknown")
+        return QueueInfo(name, kind.type, kind.single_active)
 
 
 def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
@@ -99,25 +105,6 @@ def _management(options: SourceOptions) -> Management:
     host = f"[{at.host}]" if ":" in at.host else at.host
     url = f"{at.scheme}://{quote(login.user, safe='')}@{host}:{at.address[1]}"
     return Management(url, password=login.password, timeout_s=10.0, ca_file=amqp.ca_file)
-
-
-def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, int | None]:
-    """Ready messages of each queue, None where it is not there; asked all at once."""
-    counts: dict[str, int | None] = {}
-    names = list(queues)
-    while names:
-        channel: BlockingChannel = link.channel()
-        for name in names:
-            channel.send(m.QueueDeclare(queue=name, passive=True))
-        try:
-            while names:
-                counts[names[0]] = channel.expect(m.QueueDeclareOk).message_count
-                names.pop(0)
-            channel.close()
-        except NotFound:
-            # The channel is gone, and with it the questions behind this one.
-            counts[names.pop(0)] = None
-    return counts
 
 
 def require_there(options: SourceOptions, counts: Mapping[str, int | None]) -> dict[str, int]:

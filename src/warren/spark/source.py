@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,17 +22,19 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import count_ready
 from warren.errors import ClientError, ConfigError, ConnectionForced
 from warren.spark.drain import Drain, Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
-from warren.spark.queues import Catalog, count_ready, require_there
+from warren.spark.queues import Catalog, QueueInfo, require_there
 
 log = logging.getLogger(__name__)
 
 #: What a message is taken to weigh before any was read.
 _UNKNOWN_BYTES = 4096
+T = TypeVar("T")
 
 
 @dataclass
@@ -153,7 +155,7 @@ class Driver:
         acknowledged for a query whose checkpoint is lost is lost with it."""
         ledger = self._ledger.create()
         shelves = self._ledger.shelves()
-        queues = {queue: shelves.of(queue) for queue in self._catalog.queues()}
+        queues = {queue: shelves.of(queue) for queue in self._queues()}
         return offset_of(
             ledger, {queue: shelf.starts[0] for queue, shelf in queues.items() if shelf.starts}
         )
@@ -211,7 +213,7 @@ class Driver:
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         ledger = self._ledger.create() if not start["ledger"] else start["ledger"]
         self._ledger.require(ledger)
-        kinds = self._catalog.queues()
+        kinds = self._queues()
         tasks = self._options.min_partitions or default_tasks()
         suspicious, self._suspicious = self._suspicious, False
         return [
@@ -235,13 +237,18 @@ class Driver:
 
     # -- the broker ------------------------------------------------------------------------------
     def _ready(self) -> dict[str, int]:
-        queues = list(self._catalog.queues())
+        counts = self._asked(lambda link: count_ready(link, list(self._catalog.queues(link))))
+        return require_there(self._options, counts)
+
+    def _queues(self) -> dict[str, QueueInfo]:
+        return self._asked(self._catalog.queues)
+
+    def _asked(self, question: Callable[[BlockingConnection], T]) -> T:
         try:
-            counts = count_ready(self._connected(), queues)
+            return question(self._connected())
         except (ClientError, ConnectionForced, TimeoutError):
             self.close()  # it was idle for long, or the broker was restarted: once more
-            counts = count_ready(self._connected(), queues)
-        return require_there(self._options, counts)
+            return question(self._connected())
 
     def _connected(self) -> BlockingConnection:
         if self._link is None or not self._link.is_open:

@@ -1,14 +1,51 @@
-"""One queue being consumed on a channel of its own: how much came, and whether more will come."""
+"""Reading queues in bulk: one queue on a channel of its own, all that is there, and no more."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table
 from warren.client.blocking import BlockingChannel, BlockingConnection
-from warren.errors import Refusal, WarrenError
-from warren.spark.deliveries import Deliveries
+from warren.client.kinds import KindProbe, QueueKind
+from warren.errors import (
+    AccessRefused,
+    NotFound,
+    PreconditionFailed,
+    Refusal,
+    ResourceLocked,
+    WarrenError,
+)
 
 EXCLUSIVE, SINGLE_ACTIVE = "exclusive", "single active"
+
+
+class Deliveries:
+    """Messages of one queue in the order they came, not yet decoded."""
+
+    __slots__ = ("bodies", "body_bytes", "properties", "redelivered", "routes")
+
+    def __init__(self) -> None:
+        self.routes: list[bytes] = []
+        self.properties: list[bytes] = []
+        self.bodies: list[bytes] = []
+        #: Indices of those that were handed out before.
+        self.redelivered: list[int] = []
+        self.body_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def without(self, dropped: set[int]) -> Deliveries:
+        """The same without some of them."""
+        rest = Deliveries()
+        kept = [index for index in range(len(self.bodies)) if index not in dropped]
+        rest.routes = [self.routes[index] for index in kept]
+        rest.properties = [self.properties[index] for index in kept]
+        rest.bodies = [self.bodies[index] for index in kept]
+        again = set(self.redelivered)
+        rest.redelivered = [place for place, index in enumerate(kept) if index in again]
+        return rest
 
 
 class Tap(BlockingChannel):
@@ -154,3 +191,52 @@ class Tap(BlockingChannel):
     @property
     def done(self) -> bool:
         return self.exhausted or len(self.took.bodies) >= self.wanted
+
+
+def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, int | None]:
+    """Ready messages of each queue, None where it is not there; asked all at once."""
+    counts: dict[str, int | None] = {}
+    names = list(queues)
+    while names:
+        channel: BlockingChannel = link.channel()
+        for name in names:
+            channel.send(m.QueueDeclare(queue=name, passive=True))
+        try:
+            while names:
+                counts[names[0]] = channel.expect(m.QueueDeclareOk).message_count
+                names.pop(0)
+            channel.close()
+        except NotFound:
+            # The channel is gone, and with it the questions behind this one.
+            counts[names.pop(0)] = None
+    return counts
+
+
+def queue_kind(link: BlockingConnection, queue: str) -> QueueKind | None:
+    """What kind of queue it is; None if the broker does not tell. Raises NotFound."""
+    channel: BlockingChannel = link.channel()
+    channel.ready_messages(queue)
+    channel.close()
+    probe = KindProbe()
+    while True:
+        channel = link.channel()
+        try:
+            channel.call(
+                m.QueueDeclare(
+                    queue=queue,
+                    durable=probe.durable,
+                    exclusive=probe.exclusive,
+                    auto_delete=probe.auto_delete,
+                    arguments=Table(probe.arguments),
+                ),
+                m.QueueDeclareOk,
+            )
+        except PreconditionFailed as refusal:
+            try:
+                kind = probe.refused(refusal.text)
+            except PreconditionFailed:
+                return None
+            if kind is not None:
+                return kind
+        except (AccessRefused, ResourceLocked):
+            return None
