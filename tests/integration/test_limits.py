@@ -364,7 +364,7 @@ def test_channels_that_were_closed_make_room(
 
 
 def test_a_long_chain_of_queues_that_pass_a_message_on(channel: Channel) -> None:
-    queues = 300
+    queues = 1000
     for number in range(queues):
         channel.declare(
             f"chain-{number}",

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
+from warren.amqp.content import header_size
 from warren.amqp.session import CHANNEL_MAX, HEARTBEAT_S, MAX_MESSAGE_BYTES
 from warren.amqp.tables import Table
 from warren.broker.admin import Admin
@@ -53,6 +54,8 @@ CAPABILITIES = (
 
 #: Dead letters sent in one go; a chain of queues may make many.
 _LETTERS_A_ROUND = 500
+#: So many octets of headers take as long as one letter more.
+_SLOW_BYTES = 4096
 
 
 class BrokerCore:
@@ -181,10 +184,13 @@ class BrokerCore:
         pending = self.pending
         letters = _LETTERS_A_ROUND
         while pending or self.dead_letters:
-            for _ in range(min(letters, len(self.dead_letters))):
-                self._guarded(send_letter, *self.dead_letters.popleft())
-                letters -= 1
-            if not letters:
+            for _ in range(len(self.dead_letters)):
+                if letters <= 0:
+                    break
+                letter = self.dead_letters.popleft()
+                letters -= 1 + header_size(letter[1].content) // _SLOW_BYTES
+                self._guarded(send_letter, *letter)
+            if letters <= 0:
                 break  # the rest goes on when other connections have had their turn
             queues, self.pending = self.pending, {}
             for queue in queues:

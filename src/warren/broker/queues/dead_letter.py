@@ -5,11 +5,14 @@ counted up when it happens again; the first death is also told in headers of its
 per-message expiration is taken off (and kept in the entry), so that the message does not expire
 again; a message that would return to a queue without ever having been rejected on the way is
 dropped.
+
+Chains of thousands of queues must not cost the square of their length: an entry of x-death is read
+once, and a letter that has died often keeps what was read.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warren.amqp.tables import (
     Timestamp,
@@ -28,9 +31,51 @@ if TYPE_CHECKING:
     from warren.broker.queues.queue import Queue
     from warren.broker.queues.ready import Entry
 
-#: One entry of x-death, its values still as they lie on the wire: chains of queues can be long.
-Death = dict[str, bytes]
 _REJECTED = encode_value("rejected")
+#: So many deaths are worth remembering, beside the header that tells of them.
+_MANY = 32
+
+
+class Deaths(NamedTuple):
+    """The entries of x-death, the newest first; everything as it lies on the wire."""
+
+    queues: list[bytes | None]
+    reasons: list[bytes | None]
+    items: list[bytes]
+
+    def turned(self) -> Deaths:
+        return Deaths(self.queues[::-1], self.reasons[::-1], self.items[::-1])
+
+    def find(self, queue: bytes, reason: bytes) -> int | None:
+        if queue not in self.queues:
+            return None
+        pairs = zip(self.queues, self.reasons, strict=True)
+        return next((at for at, pair in enumerate(pairs) if pair == (queue, reason)), None)
+
+    def pop(self, at: int) -> dict[str, bytes]:
+        del self.queues[at], self.reasons[at]
+        return split_table(self.items.pop(at)[5:])
+
+    def put_first(self, table: dict[str, bytes]) -> None:
+        self.queues.insert(0, table.get("queue"))
+        self.reasons.insert(0, table.get("reason"))
+        self.items.insert(0, b"F" + join_table(table))
+
+
+class Letter(Message):
+    """A message that has died often, with its deaths."""
+
+    __slots__ = ("deaths",)
+
+    def __init__(self, message: Message, deaths: Deaths) -> None:
+        super().__init__(
+            message.address, message.content, message.traits, message.body_size, message.channel
+        )
+        self.origin = message.origin
+        self.deaths = deaths
+
+    def with_traits(self, traits: Traits) -> Message:
+        return Letter(super().with_traits(traits), self.deaths)
 
 
 def dead_letter(queue: Queue, message: Message, reason: str, entry: Entry | None = None) -> None:
@@ -75,8 +120,8 @@ def make_letter(
     *,
     exchange: str,
     routing_key: str | None,
-) -> tuple[Message, list[Death]]:
-    """The message as it is dead-lettered, and its deaths, the newest first."""
+) -> tuple[Message, Deaths]:
+    """The message as it is dead-lettered, and its deaths."""
     entries = message.raw_headers
     fresh: dict[str, Any] = {
         "count": 1,
@@ -94,8 +139,9 @@ def make_letter(
     if "x-death" not in entries:
         for key in ("reason", "queue", "exchange"):
             entries[f"x-first-death-{key}"] = raw_fresh[key]
-    deaths = _with_death(entries.get("x-death"), raw_fresh)
-    entries["x-death"] = join_array([b"F" + join_table(death) for death in deaths])
+    known = message.deaths if isinstance(message, Letter) else _read(entries.get("x-death"))
+    deaths = _with_death(known, raw_fresh)
+    entries["x-death"] = join_array(deaths.items)
     copies: tuple[str, ...] = message.traits.copies
     if routing_key is not None:
         entries.pop("CC", None)
@@ -112,7 +158,7 @@ def make_letter(
         address=Address(exchange, key),
         traits=traits,
     )
-    return letter, deaths
+    return (Letter(letter, deaths) if len(deaths.items) >= _MANY else letter), deaths
 
 
 def _copies(entries: dict[str, bytes]) -> list[str]:
@@ -124,21 +170,36 @@ def _copies(entries: dict[str, bytes]) -> list[str]:
     return keys
 
 
-def _with_death(old: bytes | None, fresh: Death) -> list[Death]:
-    """The list of deaths with a new one in front, or with its like counted up."""
-    if old is None or not old.startswith(b"A"):
+def _read(header: bytes | None) -> Deaths | None:
+    """The deaths that an x-death header tells of, one a pair of queue and reason."""
+    if header is None or not header.startswith(b"A"):
         # Some clients turn headers into strings before they publish again: begin anew.
-        return [fresh]
-    items = split_array(old[5:])
+        return None
     # What is no entry at all stays out.
-    grouped = _grouped([split_table(item[5:]) for item in items if item.startswith(b"F")])
-    others = []
-    for death in grouped:
-        if (death.get("queue"), death.get("reason")) == (fresh["queue"], fresh["reason"]):
-            fresh = {**death, "count": _one_more(death.get("count"))}
-        else:
-            others.append(death)
-    return [dict(sorted(fresh.items())), *others]
+    items = [item for item in split_array(header[5:]) if item.startswith(b"F")]
+    deaths = Deaths([], [], [])
+    for table in reversed(_grouped([split_table(item[5:]) for item in items])):
+        deaths.put_first(table)
+    return deaths
+
+
+def _with_death(known: Deaths | None, fresh: dict[str, bytes]) -> Deaths:
+    """The deaths with a new one in front, or with its like counted up.
+
+    RabbitMQ turns a list of several round at each death, and so do we: the order decides which
+    cycles are cut. It sorts the entries but for the first.
+    """
+    if known is None:
+        deaths = Deaths([], [], [])
+        deaths.put_first(fresh)
+        return deaths
+    deaths = known.turned()
+    at = deaths.find(fresh["queue"], fresh["reason"])
+    if at is not None:
+        before = deaths.pop(at)
+        fresh = {**before, "count": _one_more(before.get("count"))}
+    deaths.put_first(dict(sorted(fresh.items())))
+    return deaths
 
 
 def _one_more(count: bytes | None) -> bytes:
@@ -149,29 +210,22 @@ def _one_more(count: bytes | None) -> bytes:
     return encode_value(wrapped, "long")
 
 
-def _grouped(deaths: list[Death]) -> list[Death]:
-    """One entry a pair of queue and reason.
-
-    RabbitMQ turns a list of several round while it groups them, and so do we: the order decides
-    which cycles are cut.
-    """
-    if len(deaths) < 2:
-        return deaths
-    groups: dict[tuple[bytes | None, bytes | None], list[Death]] = {}
-    for death in deaths:
-        groups.setdefault((death.get("queue"), death.get("reason")), []).append(death)
+def _grouped(tables: list[dict[str, bytes]]) -> list[dict[str, bytes]]:
+    """One a pair of queue and reason, each with a count."""
+    if len(tables) < 2:
+        return tables
+    groups: dict[tuple[bytes | None, bytes | None], list[dict[str, bytes]]] = {}
+    for table in tables:
+        groups.setdefault((table.get("queue"), table.get("reason")), []).append(table)
     return [
         group[0] if "count" in group[0] else {"count": encode_value(len(group), "long"), **group[0]}
-        for group in reversed(groups.values())
+        for group in groups.values()
     ]
 
 
-def _is_cycle(queue: str, deaths: list[Death]) -> bool:
+def _is_cycle(queue: str, deaths: Deaths) -> bool:
     """Was the message in this queue before, with no reject since?"""
     wanted = encode_value(queue)
-    for death in deaths:
-        if death.get("reason") == _REJECTED:
-            return False
-        if death.get("queue") == wanted:
-            return True
-    return False
+    if wanted not in deaths.queues:
+        return False
+    return _REJECTED not in deaths.reasons[: deaths.queues.index(wanted) + 1]

@@ -165,3 +165,17 @@ def test_deaths_nested_absurdly_deep_are_survived() -> None:
     made = letter(of.rewritten(parts, Address("ex", "key"), of.traits))
 
     assert made.headers["x-death"][0]["queue"] == "q"
+
+
+def test_a_letter_that_died_often_tells_the_same_as_one_that_was_read_anew() -> None:
+    kept = fresh = message(b"body")
+    for number in range(100):
+        queue, reason = f"q{number % 60}", ("expired", "rejected")[number % 7 == 0]
+        kept = again(kept, queue, reason)
+        fresh = again(fresh, queue, reason)
+        fresh = Message(fresh.address, fresh.content, fresh.traits, 4, 1)  # as a store gives it
+
+    assert kept.headers == fresh.headers
+    assert len(deaths(kept)) == len(set(deaths(kept))) > 60
+    stored = kept.with_traits(kept.traits)
+    assert again(stored, "last", "expired").headers == again(fresh, "last", "expired").headers
