@@ -8,7 +8,7 @@
       AdminError                      users, permissions, limits: a change that can't be made
       ClientError                     what a client of a broker can run into
         ConnectError                  no connection: HostUnreachable  LoginRefused  VhostRefused
-                                      TlsFailed  NotAmqp
+                                      MechanismRefused  TlsFailed  NotAmqp
         ConnectionLost  ConnectionClosed  ChannelClosed  NoChannelLeft  ConsumerCancelled
         PublishFailed                 Nacked  Unroutable  Unconfirmed  PublisherBlocked
                                       RowRefused
@@ -546,6 +546,20 @@ class LoginRefused(ConnectError):
             f"the broker at {self.address} refused the login of '{self.user}': correct user and "
             "password in the URL (amqp://user:password@host); guest may often log in from the "
             "broker's own machine only"
+        )
+
+
+class MechanismRefused(ConnectError):
+    """The broker does not offer the way in which the client wants to log in."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address, self.reason = address, reason
+
+    def __str__(self) -> str:
+        return (
+            f"can't log in at {self.address}: {self.reason}. Change auth_mechanism in the URL, or "
+            "what the broker allows"
         )
 
 

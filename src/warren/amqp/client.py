@@ -56,6 +56,8 @@ CAPABILITIES = {
     "connection.blocked": True,
     "authentication_failure_close": True,
 }
+#: First octets of an alert and of a handshake.
+_TLS_RECORDS = (b"\x15", b"\x16")
 _BEFORE_RUNNING = frozenset(("starting", "tuning", "opening"))
 
 
@@ -202,6 +204,10 @@ class ClientSession:
         if self.state == "running":
             self.send(0, m.ConnectionClose(code, text))
             self.state = "closing"
+            # What still comes for them is nobody's business.
+            self.closing.update(self.channels)
+            self.channels.clear()
+            self.assembling.clear()
         else:
             self._end(None)
 
@@ -340,11 +346,12 @@ class ClientSession:
 
     def _start(self, method: m.ConnectionStart) -> None:
         self.server_properties = method.server_properties
+        self.state = "tuning"
         offered = method.mechanisms.decode("utf-8", "replace").split()
         if self.login.mechanism not in offered:
             self._end(
                 ProtocolError(
-                    f"the broker does not let anybody log in by {self.login.mechanism}, only by "
+                    f"the broker lets nobody log in by {self.login.mechanism}, only by "
                     f"{', '.join(offered)}"
                 )
             )
@@ -359,7 +366,6 @@ class ClientSession:
             }
         )
         self.send(0, m.ConnectionStartOk(told, self.login.mechanism, self.login.response, "en_US"))
-        self.state = "tuning"
 
     def _tune(self, method: m.ConnectionTune) -> None:
         self.channel_max = _lower(self.channel_max, method.channel_max)
@@ -377,14 +383,14 @@ class ClientSession:
         """Judge the first octets: a wrong port is a common mistake, and deserves a clear word."""
         if data[:1] == b"\x01" or not data:
             return True
-        if data[:4] == b"AMQP"[: len(data)]:
-            if len(data) < 8:
-                self._tail = data
-                return False
+        if data[:1] in _TLS_RECORDS:
+            problem = "the server speaks TLS there; use amqps://"
+        elif len(data) < len(PROTOCOL_HEADER):
+            self._tail = data
+            return False
+        elif data[:4] == PROTOCOL_HEADER[:4]:
             version = ".".join(str(octet) for octet in data[5:8])
             problem = f"the server speaks AMQP {version}, not 0.9.1"
-        elif data[:1] in (b"\x15", b"\x16"):
-            problem = "the server speaks TLS there; use amqps://"
         elif data[:4] == b"HTTP":
             problem = "a web server answers there; AMQP has a port of its own (5672)"
         else:

@@ -34,7 +34,7 @@ def read_client_frames(session: ClientSession, data: bytes) -> int:
     limit = session.frame_limit
     end = len(data)
     at = 0
-    while end - at >= OVERHEAD:
+    while end - at >= 7:
         kind, number, size = frame(data, at)
         if size > limit:
             session.fail(f"a frame of {size} octets; {limit} is the most")

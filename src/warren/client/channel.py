@@ -22,6 +22,7 @@ from warren.client.lane import Answer, Lane
 from warren.errors import (
     ChannelClosed,
     ConfigError,
+    ConnectionClosed,
     ConsumerCancelled,
     Refusal,
     Unconfirmed,
@@ -332,6 +333,14 @@ class Channel(Declaring):
         if lane is not None and lane.open:
             lane.close()
             await lane.ended
+
+    def leave(self) -> None:
+        """The connection is about to be closed by its owner; for ``Connection``."""
+        lane, reason = self._lane, ConnectionClosed(self.connection.address)
+        if lane is not None:
+            lane.leave()
+            self._unsure(lane, str(reason))
+        self._ended(reason, told=False)
 
     def cancelled(self, consumer: Consumer, error: ConsumerCancelled) -> None:
         self.consumers.pop(consumer.tag, None)

@@ -147,10 +147,10 @@ class Connection:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        for channel in list(self.channels):
+            channel.leave()
         if was_open:
             await self._goodbye()
-        for channel in list(self.channels):
-            channel.refused(ConnectionClosed(self.address))
         self._wake()
 
     async def _last_confirms(self) -> None:

@@ -22,6 +22,7 @@ from warren.errors import (
     ConnectionLost,
     HostUnreachable,
     LoginRefused,
+    MechanismRefused,
     NotAllowed,
     NotAmqp,
     ProtocolError,
@@ -150,6 +151,8 @@ class Dialer:
         lost = isinstance(failure, ConnectionLost)
         if state == "tuning" and (lost or isinstance(failure, AccessRefused)):
             return LoginRefused(where, self._address.login.user)
+        if state == "tuning" and isinstance(failure, ProtocolError):
+            return MechanismRefused(where, str(failure))
         if state == "opening" and (lost or isinstance(failure, NotAllowed)):
             return VhostRefused(where, self._address.vhost, str(failure))
         if isinstance(failure, ProtocolError):

@@ -343,10 +343,14 @@ class Lane:
         if not self.ended.done():
             self.ended.set_result(None)
 
+    def leave(self) -> None:
+        """Say what is left to say: from now on nothing more goes out on it."""
+        self.flush()
+        self.open = False
+
     def close(self) -> None:
         """Ask the broker to close the channel; ``closed`` follows."""
         if self.open:
-            self.flush()
-            self.open = False
+            self.leave()
             self.link.session.close_channel(self.number)
             self.link.schedule()
