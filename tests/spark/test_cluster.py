@@ -1,0 +1,75 @@
+"""Source and sink on a standalone cluster: tasks run in executors that are processes elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pika import spec
+
+from tests.support import spark_cluster
+from tests.support.brokers import RabbitBroker, TestBroker
+from tests.support.eventually import eventually
+from tests.support.spark_cluster import Driver
+from tests.support.wire import Channel, Connection
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+COUNT = 2_000
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    with spark_cluster.driver(spark_cluster.cluster()) as running:
+        yield running
+
+
+def test_the_cluster_has_two_executors(driver: Driver) -> None:
+    eventually(lambda: driver.run("executors")["count"] == 2, within_s=60)
+
+
+def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
+    driver: Driver,
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    queues = [name("cluster"), name("cluster")]
+    for queue in queues:
+        channel.declare(queue, durable=True)
+        driver.run("write_numbers", uri=broker.url, queue=queue, count=COUNT)
+        assert channel.count(queue) == COUNT
+
+    found = driver.run("read_queues", uri=broker.url, queues=queues, folder=str(tmp_path))
+
+    assert {queue: sorted(each) for queue, each in found["numbers"].items()} == {
+        queue: list(range(COUNT)) for queue in queues
+    }
+    assert [channel.count(queue) for queue in queues] == [0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_quorum_queues_of_a_cluster_of_brokers_are_written_and_read_once(
+    driver: Driver, rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
+) -> None:
+    connection = Connection.open(rabbitmq_cluster[0].url)
+    channel = connection.channel()
+    queue = "spark-quorum"
+    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    channel.declare(queue, durable=True, arguments=arguments)
+    uri = ",".join(node.url for node in rabbitmq_cluster)
+    try:
+        driver.run("write_numbers", uri=uri, queue=queue, count=COUNT)
+        found = driver.run("read_queues", uri=uri, queues=[queue], folder=str(tmp_path))
+    finally:
+        connection.close()
+        again = Connection.open(rabbitmq_cluster[0].url)
+        _delete(again, queue)
+    assert sorted(found["numbers"][queue]) == list(range(COUNT))
+
+
+def _delete(connection: Connection, queue: str) -> None:
+    connection.channel().call(spec.Queue.Delete(queue=queue))
+    connection.close()
