@@ -164,6 +164,10 @@ AREAS = {
     "access": "Access",
     "management": "The management API",
     "cli": "The command line",
+    "client": "The client",
+    "groups": "Groups",
+    "handlers": "Handlers",
+    "contract": "Other",
 }
 #: Words of a test's name that are spelled another way, in the order they are looked for.
 SPELLING: tuple[tuple[str, str], ...] = (

@@ -155,3 +155,16 @@ def test_policies_survive_a_restart(tmp_path: Path) -> None:
                 row = json.loads(ask(client, "GET", "/api/queues/%2F/orders")[1])
                 assert row["policy"] == "short"
             client.close()
+
+
+def test_the_clusters_name_and_identity_survive_a_restart(tmp_path: Path) -> None:
+    told = []
+    for _ in range(2):
+        with warren.Broker.in_thread(management_port=0, data_dir=str(tmp_path)) as broker:
+            client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=5)
+            if not told:
+                assert ask(client, "PUT", "/api/cluster-name", {"name": "burrow"})[0] == 204
+            told.append(json.loads(ask(client, "GET", "/api/global-parameters")[1]))
+            assert broker.core.server_properties["cluster_name"] == "burrow"
+            client.close()
+    assert told[0] == told[1]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from warren.broker.logins import FailedLogins, LoginCounts, is_loopback
+from warren.broker.parameters import GlobalParameters
 from warren.broker.permissions import Access, Permission, Permissions, TopicPermission
 from warren.broker.users import SHA256, User, Users, hash_password, name_in, read_hash
 from warren.broker.vhost import VirtualHost
@@ -41,6 +42,7 @@ class Admin:
         self._users = Users(loopback_users)
         self._permissions = Permissions()
         self._failed = FailedLogins(core.clock)
+        self.parameters = GlobalParameters(core)
         #: How many there were, and how they ended.
         self.logins = LoginCounts()
 
@@ -297,12 +299,17 @@ class Admin:
         }
 
     def set_vhost_limit(self, name: str, limit: str, value: int) -> None:
+        self.set_vhost_limits(name, {**self._known_vhost(name).limits, limit: value})
+
+    def set_vhost_limits(self, name: str, limits: dict[str, int]) -> None:
+        """These, and no others."""
         vhost = self._known_vhost(name)
         try:
-            _check_limit(VHOST_LIMITS, limit, value, "limits")
+            for limit, value in limits.items():
+                _check_limit(VHOST_LIMITS, limit, value, "limits")
         except AdminError as error:
             raise AdminError("bad_request", f"Validation failed\n\n{error}\n") from None
-        vhost.limits = {**vhost.limits, limit: value}
+        vhost.limits = dict(limits)
         self._define_vhost(vhost)
 
     def clear_vhost_limit(self, name: str, limit: str) -> None:
@@ -391,6 +398,7 @@ class Admin:
             self.set_permissions(*dataclasses.astuple(permission))
         for topic in self._permissions.topics_of():
             self.set_topic_permissions(*dataclasses.astuple(topic))
+        self.parameters.write_down()
 
     def _define(self, kind: str, key: list[str], value: Any) -> None:
         if self._core.journal is not None:

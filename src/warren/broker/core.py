@@ -133,6 +133,7 @@ class BrokerCore:
             raise
         self.policies.restore(journal.definitions())
         self.admin.parameters.restore(journal.definitions())
+        self.admin.parameters.restore(journal.definitions())
         self.journal = journal
         self.admin.write_down()
 

@@ -15,11 +15,12 @@ from warren.errors import AccessRefused, AdminError, SyntaxRefused
 
 MECHANISMS = "PLAIN AMQPLAIN"
 SHA256 = "rabbit_password_hashing_sha256"
+MD5 = "rabbit_password_hashing_md5"
 #: RabbitMQ's names of the ways to hash a password.
 HASHINGS: dict[str, Callable[[bytes], Any]] = {
     SHA256: hashlib.sha256,
     "rabbit_password_hashing_sha512": hashlib.sha512,
-    "rabbit_password_hashing_md5": lambda data: hashlib.md5(data, usedforsecurity=False),
+    MD5: lambda data: hashlib.md5(data, usedforsecurity=False),
 }
 _SALT = 4
 

@@ -12,6 +12,7 @@ from warren.management import (
     exchanges,
     health,
     overview,
+    parameters,
     permissions,
     policies,
     queues,
@@ -37,6 +38,7 @@ _RESOURCES = (
     users,
     permissions,
     policies,
+    parameters,
     definitions,
     health,
 )

@@ -12,6 +12,7 @@ from warren.broker.direct import DirectChannel
 from warren.broker.users import User
 from warren.broker.vhost import VirtualHost
 from warren.errors import AccessRefused, AdminError, NotAllowed, Refusal
+from warren.management.history import Span
 from warren.management.messages import HttpError, Request, Response, bad_request, not_found
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class Call:
     def exchange_name(self, part: str = "exchange") -> str:
         name = self.names[part]
         return "" if name == "amq.default" else name
+
+    def span(self, prefix: str, *, up: bool = False) -> Span | None:
+        """The samples that the query wants: of ``lengths``, ``msg_rates``, ``data_rates`` …"""
+        return Span.asked(self.request.query, prefix, self.core.clock.wall_ms(), up=up)
 
     def flag(self, name: str) -> bool:
         return self.request.query.get(name) == "true"

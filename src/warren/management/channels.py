@@ -44,7 +44,9 @@ def channel_row(call: Call, channel: Channel) -> dict[str, Any]:
         "user_who_performed_action": connection.user_name,
         "vhost": channel.vhost.name,
         **process(),
-        **sampler.message_stats(channel, channel_counts(channel), PUBLISHING, DELIVERING),
+        **sampler.message_stats(
+            channel, channel_counts(channel), PUBLISHING, DELIVERING, span=call.span("msg_rates")
+        ),
         **sampler.idle_since(channel),
     }
 

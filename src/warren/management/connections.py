@@ -52,7 +52,12 @@ def connection_row(call: Call, connection: BrokerConnection, unknown: Any = None
         "vhost": connection.vhost.name,
         **dict.fromkeys(_TLS_FIELDS, unknown),
         **process(),
-        **sampler.rated(connection, connection_counts(connection), "recv_oct", "send_oct"),
+        **sampler.rated(
+            connection,
+            connection_counts(connection),
+            *("recv_oct", "send_oct"),
+            span=call.span("data_rates"),
+        ),
     }
 
 

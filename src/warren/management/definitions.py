@@ -6,23 +6,30 @@ The file is RabbitMQ's: one exported there is taken here, and the other way roun
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from warren.broker.core import RABBITMQ_VERSION
 from warren.broker.plain import to_json
+from warren.broker.users import MD5, SHA256
 from warren.broker.vhost import VirtualHost
 from warren.errors import AdminError, Refusal
 from warren.management.bindings import explicit
 from warren.management.call import Call
 from warren.management.lists import reply_one
 from warren.management.messages import HttpError, Response, bad_request
+from warren.management.parameters import LIMITS, OPERATOR, parameters, put_parameter
 from warren.management.permissions import permission_row, topic_row
 from warren.management.policies import policy_from, policy_row
 from warren.management.rules import administrator
 from warren.management.site import Route
 from warren.management.users import put_user, user_row
 from warren.management.vhosts import tags_of
+
+log = logging.getLogger(__name__)
+
+_BEFORE_3_6 = ("3.5.", "3.4.", "3.3.", "3.2.", "3.1.", "3.0.")
 
 Item = dict[str, Any]
 
@@ -87,33 +94,14 @@ def export_all(call: Call) -> Response:
         "vhosts": [{"name": name} for name in call.core.vhosts],
         "permissions": [permission_row(item) for item in admin.permissions()],
         "topic_permissions": [topic_row(item) for item in admin.topic_permissions()],
-        "parameters": _limits(call) + _operator_policies(call, None),
-        "global_parameters": [],
+        "parameters": parameters(call),
+        "global_parameters": [
+            {"name": name, "value": value} for name, value in admin.parameters.all().items()
+        ],
         "policies": [policy_row(policy) for policy in call.core.policies.all()],
         **_topology(list(call.core.vhosts.values())),
     }
     return _download(call, value)
-
-
-def _limits(call: Call, only: str | None = None) -> list[Item]:
-    """RabbitMQ keeps a virtual host's limits among the parameters."""
-    limits = call.core.admin.vhost_limits(only)
-    return [
-        {"vhost": vhost, "component": "vhost-limits", "name": "limits", "value": value}
-        for vhost, value in limits.items()
-        if value
-    ]
-
-
-def _operator_policies(call: Call, only: str | None) -> list[Item]:
-    """And operator policies, too."""
-    items = []
-    for policy in call.core.policies.all(only, operator=True):
-        row = policy_row(policy)
-        value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
-        place = {"vhost": policy.vhost, "component": "operator_policy", "name": policy.name}
-        items.append({**place, "value": value})
-    return items
 
 
 def export_vhost(call: Call) -> Response:
@@ -123,7 +111,7 @@ def export_vhost(call: Call) -> Response:
     topology = _topology([vhost])
     value = {
         "rabbit_version": RABBITMQ_VERSION,
-        "parameters": _limits(call, vhost.name) + _operator_policies(call, vhost.name),
+        "parameters": parameters(call, vhost.name),
         "policies": [policy_row(policy) for policy in call.core.policies.all(vhost.name)],
         **{key: [_without_vhost(item) for item in items] for key, items in topology.items()},
     }
@@ -158,10 +146,12 @@ class Import:
             self._each("vhosts", self._vhost)
             self._each("permissions", self._permission)
             self._each("topic_permissions", self._topic_permission)
-        self._each("parameters", self._parameter)
-        self._each("policies", self._policy)
-        self._each("queues", self._queue)
         self._each("exchanges", self._exchange)
+        if self._only is None:
+            self._each("global_parameters", self._global_parameter)
+        self._each("policies", self._policy)
+        self._each("parameters", self._parameter)
+        self._each("queues", self._queue)
         self._each("bindings", self._binding)
 
     def _each(self, section: str, act: Callable[[Item], None]) -> None:
@@ -187,7 +177,10 @@ class Import:
         return name
 
     def _user(self, item: Item) -> None:
-        put_user(self._call, item["name"], item)
+        version = self._values.get("rabbitmq_version", self._values.get("rabbit_version", ""))
+        # Before 3.6 there was but one way to hash a password, and files did not name it.
+        hashing = MD5 if str(version).startswith(_BEFORE_3_6) else SHA256
+        put_user(self._call, item["name"], {"hashing_algorithm": hashing, **item})
 
     def _vhost(self, item: Item) -> None:
         name = item["name"]
@@ -209,14 +202,16 @@ class Import:
         self._call.core.admin.set_topic_permissions(item["user"], item["vhost"], *patterns)
 
     def _parameter(self, item: Item) -> None:
-        vhost, component, value = self._in_vhost(item), item["component"], item["value"]
-        if component == "vhost-limits":
-            for limit, number in value.items():
-                self._call.core.admin.set_vhost_limit(vhost, limit, number)
-        elif component == "operator_policy":
-            policy = policy_from(vhost, item["name"], value, operator=True)
-            self._call.core.policies.put(policy)
-        # Parameters of plugins that are not here mean nothing here.
+        vhost, component = self._in_vhost(item), item["component"]
+        if component in (LIMITS, OPERATOR):
+            put_parameter(self._call, vhost, component, item["name"], item["value"])
+        else:
+            # Of a plugin that is not here. RabbitMQ refuses the file then; but a broker that has
+            # no shovels can well take the queues of one that has.
+            log.warning("definitions: parameter of %r left out: there is no such plugin", component)
+
+    def _global_parameter(self, item: Item) -> None:
+        self._call.core.admin.parameters.put(item["name"], item["value"])
 
     def _policy(self, item: Item) -> None:
         policy = policy_from(self._in_vhost(item), item["name"], item, operator=False)

@@ -30,7 +30,12 @@ def exchange_row(call: Call, vhost: VirtualHost, exchange: Exchange) -> dict[str
         "type": exchange.type,
         "user_who_performed_action": _maker(name),
         "vhost": vhost.name,
-        **sampler.message_stats(exchange, exchange_counts(exchange), ("publish_in", "publish_out")),
+        **sampler.message_stats(
+            exchange,
+            exchange_counts(exchange),
+            ("publish_in", "publish_out"),
+            span=call.span("msg_rates"),
+        ),
     }
     if policy is not None:
         row["policy"] = policy.name

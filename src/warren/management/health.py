@@ -10,7 +10,8 @@ from warren.management.call import Call
 from warren.management.erlang import NODE
 from warren.management.listeners import expire_before
 from warren.management.messages import Response, answer, bad_request
-from warren.management.rules import administrator, in_vhost
+from warren.management.overview import check_node
+from warren.management.rules import administrator, in_vhost, monitor
 from warren.management.site import Route
 
 _QUEUE = "aliveness-test"
@@ -97,6 +98,7 @@ def protocol_listener(call: Call) -> Any:
 
 
 def fine(call: Call) -> Any:
+    check_node(call)
     return {"status": "ok"}
 
 
@@ -120,6 +122,37 @@ def auth(call: Call) -> Any:
     return {"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""}
 
 
+def log_in(call: Call) -> Any:
+    """Name and password in a form: are they right? There is no cookie to take home."""
+    return "ok"
+
+
+def attempts(call: Call) -> Any:
+    """How often somebody logged in, or tried to, by protocol."""
+    check_node(call)
+    return [
+        {
+            "protocol": protocol,
+            "auth_attempts": succeeded + failed,
+            "auth_attempts_failed": failed,
+            "auth_attempts_succeeded": succeeded,
+        }
+        for protocol, (succeeded, failed) in call.core.admin.logins.by_protocol().items()
+    ]
+
+
+def attempts_by_source(call: Call) -> Any:
+    """Not kept, as in RabbitMQ unless it is told to: there is no end to sources."""
+    check_node(call)
+    return []
+
+
+def reset_attempts(call: Call) -> Response:
+    check_node(call)
+    call.core.admin.logins.reset()
+    return Response(204)
+
+
 def feature_flags(call: Call) -> Any:
     return [
         {
@@ -130,8 +163,21 @@ def feature_flags(call: Call) -> Any:
             "stability": "stable",
             "provided_by": "rabbit",
         }
-        for name in ("implicit_default_bindings", "quorum_queue", "stream_queue", "user_limits")
+        for name in _FLAGS
     ]
+
+
+def enable_flag(call: Call) -> Response:
+    """All that there are, are enabled."""
+    if call.names["name"] not in _FLAGS:
+        raise bad_request("unsupported")
+    return Response(204)
+
+
+_FLAGS = (
+    *("drop_unroutable_metric", "empty_basic_get_metric", "implicit_default_bindings"),
+    *("quorum_queue", "stream_queue", "user_limits", "virtual_host_metadata"),
+)
 
 
 _CHECK = "/health/checks/"
@@ -145,7 +191,12 @@ ROUTES = (
     Route(_CHECK + "node-is-mirror-sync-critical", get=single_node),
     Route(_CHECK + "node-is-quorum-critical", get=single_node),
     Route("/healthchecks/node", get=fine),
+    Route("/healthchecks/node/{node}", get=fine),
     Route("/aliveness-test/{vhost}", in_vhost, get=aliveness),
     Route("/auth", get=auth),
+    Route("/login", by_form=True, post=log_in),
+    Route("/auth/attempts/{node}", monitor, get=attempts, delete=reset_attempts),
+    Route("/auth/attempts/{node}/source", monitor, get=attempts_by_source, delete=reset_attempts),
     Route("/feature-flags", administrator, get=feature_flags),
+    Route("/feature-flags/{name}/enable", administrator, put=enable_flag),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections import Counter
 from typing import Any
 
@@ -12,10 +11,12 @@ from warren.broker.core import RABBITMQ_VERSION
 from warren.broker.exchanges import EXCHANGE_TYPES
 from warren.management.call import Call
 from warren.management.erlang import NODE
+from warren.management.history import BASIC, GLOBAL
 from warren.management.lists import reply_one
+from warren.management.machine import data_folder, most_files, resident_bytes
 from warren.management.messages import Response, not_found
 from warren.management.rules import administrator, monitor
-from warren.management.sampler import DELIVERING, PUBLISHING
+from warren.management.sampler import DELIVERING, PUBLISHING, node_counts
 from warren.management.site import Route
 
 _DESCRIPTIONS = {"x-consistent-hash": "Consistent Hashing Exchange"}
@@ -55,7 +56,7 @@ def listeners(call: Call) -> list[dict[str, Any]]:
 def _contexts(call: Call) -> list[dict[str, Any]]:
     return [
         {
-            "ssl_opts": listener.tls_options or [],
+            "ssl_opts": {k: _word(v) for k, v in listener.tls_options.items()} or [],
             "node": NODE,
             "description": "RabbitMQ Management",
             "path": "/",
@@ -69,22 +70,32 @@ def _contexts(call: Call) -> list[dict[str, Any]]:
     ]
 
 
+def _word(value: Any) -> str:
+    """As Erlang prints it."""
+    return value if isinstance(value, str) else str(value).lower()
+
+
 def overview(call: Call) -> Response:
     core, sampler = call.core, call.site.sampler
     totals: Counter[str] = Counter()
     for vhost in call.visible_vhosts():
         totals.update(sampler.vhost_counts(vhost))
-    stats = sampler.message_stats("totals", totals, PUBLISHING, DELIVERING)
-    disk = sampler.rated("totals", totals, "disk_reads", "disk_writes")
+    span = call.span("msg_rates")
+    stats = sampler.message_stats("totals", totals, PUBLISHING, DELIVERING, span=span)
+    disk = sampler.rated("totals", totals, "disk_reads", "disk_writes", span=span)
     value = {
         "management_version": RABBITMQ_VERSION,
         "rates_mode": "basic",
-        "sample_retention_policies": {"global": [5], "basic": [5], "detailed": [5]},
+        "sample_retention_policies": {
+            "global": [most // 1000 for most, _ in GLOBAL],
+            "basic": [most // 1000 for most, _ in BASIC],
+            "detailed": [],
+        },
         "exchange_types": exchange_types(),
         "product_version": RABBITMQ_VERSION,
         "product_name": "RabbitMQ",
         "rabbitmq_version": RABBITMQ_VERSION,
-        "cluster_name": cluster_name(call),
+        "cluster_name": str(core.server_properties["cluster_name"]),
         "erlang_version": "",
         "erlang_full_version": "",
         "release_series_support_status": "supported",
@@ -92,7 +103,7 @@ def overview(call: Call) -> Response:
         "enable_queue_totals": False,
         "message_stats": {**disk, **stats.get("message_stats", {})},
         "churn_rates": sampler.rated("churn", dict(core.churn), *_CHURN),
-        "queue_totals": sampler.rated("totals", totals, *_DEPTHS),
+        "queue_totals": sampler.rated("totals", totals, *_DEPTHS, span=call.span("lengths")),
         "object_totals": object_totals(call),
         "statistics_db_event_queue": 0,
         "node": NODE,
@@ -118,14 +129,6 @@ def object_totals(call: Call) -> dict[str, int]:
     }
 
 
-def cluster_name(call: Call) -> str:
-    return str(call.core.server_properties["cluster_name"])
-
-
-def show_cluster_name(call: Call) -> dict[str, Any]:
-    return {"name": cluster_name(call)}
-
-
 def extensions(call: Call) -> list[Any]:
     return []
 
@@ -138,11 +141,7 @@ def whoami(call: Call) -> dict[str, Any]:
 def node_row(call: Call) -> dict[str, Any]:
     core, sampler = call.core, call.site.sampler
     changing = {
-        "mem_used": resident_bytes(),
-        "fd_used": open_files(),
-        "sockets_used": len(core.connections),
-        "proc_used": 1,
-        "disk_free": shutil.disk_usage("/").free,
+        **node_counts(core),
         **{name: core.churn[name] for name in _CHURN},
         **dict.fromkeys(_UNKNOWN, 0),
     }
@@ -153,7 +152,7 @@ def node_row(call: Call) -> dict[str, Any]:
         "sockets_total": most_files(),
         "mem_limit": core.memory_limit_bytes,
         "mem_alarm": core.alarms["memory"],
-        "disk_free_limit": 50_000_000,
+        "disk_free_limit": core.disk_free_limit_bytes,
         "disk_free_alarm": core.alarms["disk"],
         "proc_total": 1,
         "rates_mode": "basic",
@@ -177,7 +176,7 @@ def node_row(call: Call) -> dict[str, Any]:
             for item in _contexts(call)
         ],
         "log_files": ["<stderr>"],
-        "db_dir": str(getattr(core.journal.store, "folder", "")) if core.journal else "",
+        "db_dir": data_folder(core),
         "config_files": [],
         "net_ticktime": 60,
         "enabled_plugins": ["rabbitmq_management", "rabbitmq_consistent_hash_exchange"],
@@ -188,7 +187,7 @@ def node_row(call: Call) -> dict[str, Any]:
         "running": True,
         "cluster_links": [],
         "metrics_gc_queue_length": dict.fromkeys(_GC_QUEUES, 0),
-        **sampler.rated("churn", changing, *changing),
+        **sampler.rated("node", changing, *changing, span=call.span("node_stats")),
     }
 
 
@@ -211,37 +210,55 @@ def list_nodes(call: Call) -> list[dict[str, Any]]:
     return [node_row(call)]
 
 
-def show_node(call: Call) -> Response:
-    if call.names["node"] != NODE:
+def check_node(call: Call) -> None:
+    """There is but one."""
+    if call.names.get("node", NODE) != NODE:
         raise not_found()
+
+
+def show_node(call: Call) -> Response:
+    check_node(call)
     return reply_one(call, node_row(call))
 
 
-def resident_bytes() -> int:
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+def memory(call: Call) -> Response:
+    """Where the memory is: messages in queues are known, the rest is Python's."""
+    check_node(call)
+    total = resident_bytes()
+    held = min(call.core.held_bytes, total)
+    parts = {**dict.fromkeys(_MEMORY, 0), "queue_procs": held, "other_system": total - held}
+    sums = {"erlang": total, "rss": total, "allocated": total}
+    return reply_one(call, {"memory": {**parts, "strategy": "rss", "total": sums}})
 
 
-def open_files() -> int:
-    try:
-        return len(os.listdir("/proc/self/fd"))
-    except OSError:
-        return 0
+def relative_memory(call: Call) -> Response:
+    """The same in percent."""
+    check_node(call)
+    total = max(1, resident_bytes())
+    held = round(min(call.core.held_bytes, total) / total * 100)
+    parts = {**dict.fromkeys(_MEMORY, 0), "queue_procs": held, "other_system": 100 - held}
+    return reply_one(call, {"memory": {"total": 100, **parts}})
 
 
-def most_files() -> int:
-    try:
-        import resource
-    except ImportError:
-        return 0
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+def no_tables(call: Call) -> dict[str, Any]:
+    """Erlang's tables: there are none."""
+    check_node(call)
+    return {"ets_tables_memory": "no_tables"}
+
+
+_MEMORY = (
+    *("connection_readers", "connection_writers", "connection_channels", "connection_other"),
+    *("queue_procs", "queue_slave_procs", "quorum_queue_procs", "quorum_queue_dlx_procs"),
+    *("stream_queue_procs", "stream_queue_replica_reader_procs"),
+    *("stream_queue_coordinator_procs", "plugins", "other_proc", "metrics", "mgmt_db"),
+    *("mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom"),
+    *("other_system", "allocated_unused", "reserved_unallocated"),
+)
 
 
 def reset(call: Call) -> Response:
     """Forget the rates; counters go on."""
+    check_node(call)
     call.site.sampler.forget()
     return Response(204)
 
@@ -253,11 +270,16 @@ def nothing_to_do(call: Call) -> Response:
 
 ROUTES = (
     Route("/overview", get=overview),
-    Route("/cluster-name", get=show_cluster_name),
     Route("/extensions", get=extensions),
     Route("/whoami", get=whoami),
     Route("/nodes", monitor, get=list_nodes),
     Route("/nodes/{node}", monitor, get=show_node),
+    Route("/nodes/{node}/memory", monitor, get=memory),
+    Route("/nodes/{node}/memory/relative", monitor, get=relative_memory),
+    Route("/nodes/{node}/memory/ets", monitor, get=no_tables),
+    Route("/nodes/{node}/memory/ets/{filter}", monitor, get=no_tables),
+    Route("/nodes/{node}/memory/ets/{filter}/relative", monitor, get=no_tables),
     Route("/reset", administrator, delete=reset),
+    Route("/reset/{node}", administrator, delete=reset),
     Route("/rebalance/queues", administrator, post=nothing_to_do),
 )

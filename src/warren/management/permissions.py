@@ -139,7 +139,13 @@ ROUTES = (
     Route("/vhosts/{vhost}/permissions", administrator, get=list_of_vhost),
     Route("/topic-permissions", administrator, get=list_topics),
     Route(_TOPICS, administrator, get=show_topics, put=put_topic, delete=delete_topics),
-    Route(_TOPICS + "/{exchange}", administrator, get=show_topics, delete=delete_topics),
+    Route(
+        _TOPICS + "/{exchange}",
+        administrator,
+        get=show_topics,
+        put=put_topic,
+        delete=delete_topics,
+    ),
     Route("/users/{user}/topic-permissions", administrator, get=topics_of_user),
     Route("/vhosts/{vhost}/topic-permissions", administrator, get=topics_of_vhost),
 )

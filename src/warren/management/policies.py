@@ -1,4 +1,4 @@
-"""``/api/policies``, operator policies and (of which there are none) parameters."""
+"""``/api/policies`` and ``/api/operator-policies``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warren.errors import AdminError
 from warren.management.call import Call, made
 from warren.management.lists import reply_list, reply_one
 from warren.management.messages import HttpError, Response, bad_request, not_found
-from warren.management.rules import administrator, any_policymaker, in_vhost, policymaker
+from warren.management.rules import administrator, in_vhost, policymaker
 from warren.management.site import Handler, Route
 
 
@@ -91,24 +91,6 @@ def _delete(operator: bool) -> Handler:
     return handler
 
 
-def no_parameters(call: Call) -> Response:
-    if "vhost" in call.names:
-        _ = call.vhost
-    return reply_list(call, (), dict)
-
-
-def no_parameter(call: Call) -> Response:
-    raise not_found()
-
-
-def unknown_component(call: Call) -> Response:
-    """Parameters belong to plugins such as federation and shovels: there are none."""
-    call.changed_vhost()
-    call.json("value")
-    name = call.names["component"]
-    raise bad_request(f"Validation failed\n\ncomponent {name} not found\n")
-
-
 def _routes() -> tuple[Route, ...]:
     routes = []
     for path, rule, operator in (
@@ -124,13 +106,4 @@ def _routes() -> tuple[Route, ...]:
     return tuple(routes)
 
 
-_PARAMETER = "/parameters/{component}/{vhost}/{name}"
-ROUTES = (
-    *_routes(),
-    Route("/parameters", any_policymaker, get=no_parameters),
-    Route("/parameters/{component}", any_policymaker, get=no_parameters),
-    Route("/parameters/{component}/{vhost}", policymaker, get=no_parameters),
-    Route(_PARAMETER, policymaker, get=no_parameter, put=unknown_component, delete=no_parameter),
-    Route("/global-parameters", any_policymaker, get=no_parameters),
-    Route("/global-parameters/{name}", any_policymaker, get=no_parameter, delete=no_parameter),
-)
+ROUTES = _routes()

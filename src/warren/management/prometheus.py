@@ -8,8 +8,8 @@ from typing import Any
 
 from warren.broker.core import RABBITMQ_VERSION, BrokerCore
 from warren.management.erlang import NODE
+from warren.management.machine import most_files, open_files, resident_bytes
 from warren.management.messages import Response
-from warren.management.overview import most_files, open_files, resident_bytes
 from warren.management.sampler import Sampler, depth, queue_counts
 
 #: name, type, help, and the counter it tells.

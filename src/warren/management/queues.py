@@ -40,8 +40,10 @@ def queue_row(call: Call, queue: AnyQueue) -> dict[str, Any]:
         "type": queue.kind,
         "vhost": queue.vhost.name,
         **process(),
-        **sampler.rated(queue, counts, *_DEPTHS),
-        **sampler.message_stats(queue, counts, ("publish",), DELIVERING),
+        **sampler.rated(queue, counts, *_DEPTHS, span=call.span("lengths", up=True)),
+        **sampler.message_stats(
+            queue, counts, ("publish",), DELIVERING, span=call.span("msg_rates")
+        ),
     }
     return {**row, **_OF_KIND[queue.kind](call, queue)}
 

@@ -1,4 +1,4 @@
-"""Rates: counters looked at every five seconds, while somebody asks for them.
+"""Rates and samples: counters looked at every five seconds, while somebody asks for them.
 
 Nobody asking costs nothing: sampling ends some minutes after the last request.
 """
@@ -11,10 +11,14 @@ from typing import Any
 
 from warren.broker.core import BrokerCore
 from warren.broker.vhost import VirtualHost
+from warren.management.history import BASIC, GLOBAL, Counts, History, Span
+from warren.management.machine import free_disk_bytes, open_files, resident_bytes
 
 PERIOD_MS = 5000
 #: How long after the last request sampling goes on.
 KEEP_MS = 300_000
+#: With more objects than this, samples are kept of the broker as a whole and of no object.
+OBJECTS = 1000
 PUBLISHING = ("publish", "confirm", "return_unroutable", "drop_unroutable")
 DELIVERING = (
     *("ack", "deliver", "deliver_get", "deliver_no_ack"),
@@ -22,11 +26,11 @@ DELIVERING = (
 )
 _DELIVER_GET = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
-Counts = dict[str, int]
+_NO_PAST = History()
 
 
 class Sampler:
-    """The last two looks at every counter."""
+    """The last two looks at every counter, and samples of those before."""
 
     def __init__(self, core: BrokerCore) -> None:
         self._core = core
@@ -37,6 +41,7 @@ class Sampler:
         self._before: dict[Any, Counts] = {}
         #: Since when an object's counters have not moved, by the wall clock.
         self._still: dict[Any, int] = {}
+        self._past: dict[Any, History] = {}
 
     def asked(self) -> None:
         """Somebody wants to know."""
@@ -46,7 +51,7 @@ class Sampler:
             self._sample()
 
     def forget(self) -> None:
-        self._last, self._before, self._still = {}, {}, {}
+        self._last, self._before, self._still, self._past = {}, {}, {}, {}
 
     def _sample(self) -> None:
         now = self._core.clock.monotonic_ms()
@@ -61,10 +66,23 @@ class Sampler:
             key: self._still.get(key, wall) if self._before.get(key) == counts else wall
             for key, counts in self._last.items()
         }
+        self._keep(wall)
         self._core.timers.after(PERIOD_MS, self._sample)
 
+    def _keep(self, wall: int) -> None:
+        few = len(self._last) <= OBJECTS
+        past, self._past = self._past, {}
+        for key, counts in self._last.items():
+            whole = isinstance(key, str)
+            if whole or few:
+                history = past.get(key) or History(GLOBAL if whole else BASIC)
+                self._past[key] = history
+                history.add(wall, counts)
+                history.thin(wall)
+
     def _look(self) -> dict[Any, Counts]:
-        seen: dict[Any, Counts] = {"churn": dict(self._core.churn)}
+        churn = dict(self._core.churn)
+        seen: dict[Any, Counts] = {"churn": churn, "node": {**node_counts(self._core), **churn}}
         totals: Counter[str] = Counter()
         for connection in self._core.connections:
             seen[connection] = connection_counts(connection)
@@ -102,20 +120,26 @@ class Sampler:
             return 0.0
         return (last.get(name, 0) - before.get(name, 0)) * 1000 / span_ms
 
-    def rated(self, key: Any, counts: Counts, *names: str) -> dict[str, Any]:
-        """Counters, each with its rate."""
+    def rated(
+        self, key: Any, counts: Counts, *names: str, span: Span | None = None
+    ) -> dict[str, Any]:
+        """Counters, each with its rate, and with its samples in a span of time."""
         values: dict[str, Any] = {}
+        past = self._past.get(key) or _NO_PAST
         for name in names:
             values[name] = counts.get(name, 0)
-            values[f"{name}_details"] = {"rate": self.rate(key, name)}
+            details = {} if span is None else past.details(name, span)
+            values[f"{name}_details"] = {"rate": self.rate(key, name), **details}
         return values
 
-    def message_stats(self, key: Any, counts: Counts, *groups: tuple[str, ...]) -> dict[str, Any]:
+    def message_stats(
+        self, key: Any, counts: Counts, *groups: tuple[str, ...], span: Span | None = None
+    ) -> dict[str, Any]:
         """The groups in which something has happened, under ``message_stats`` if there are any."""
         values: dict[str, Any] = {}
         for group in groups:
             if any(counts.get(name) for name in group):
-                values.update(self.rated(key, counts, *group))
+                values.update(self.rated(key, counts, *group, span=span))
         return {"message_stats": dict(sorted(values.items()))} if values else {}
 
     def idle_since(self, key: Any) -> dict[str, str]:
@@ -125,6 +149,16 @@ class Sampler:
             return {}
         moment = datetime.fromtimestamp(self._still[key] / 1000, UTC)
         return {"idle_since": moment.isoformat(timespec="milliseconds")}
+
+
+def node_counts(core: BrokerCore) -> Counts:
+    return {
+        "mem_used": resident_bytes(),
+        "fd_used": open_files(),
+        "sockets_used": len(core.connections),
+        "proc_used": 1,
+        "disk_free": free_disk_bytes(core),
+    }
 
 
 def _with_sum(counts: Counts) -> Counts:

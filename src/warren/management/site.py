@@ -6,6 +6,7 @@ import base64
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
+from urllib.parse import parse_qsl
 
 from warren.broker.core import BrokerCore
 from warren.broker.users import User, printable
@@ -25,9 +26,15 @@ _REALM = ("www-authenticate", 'Basic realm="RabbitMQ Management"')
 class Route:
     """One path and what can be done there. Parts in braces are variable."""
 
-    def __init__(self, path: str, rule: Rule = anyone, **handlers: Handler) -> None:
+    #: Where a request says who sends it.
+    credentials: Callable[[Request], tuple[str, str]]
+
+    def __init__(
+        self, path: str, rule: Rule = anyone, *, by_form: bool = False, **handlers: Handler
+    ) -> None:
         self.parts = tuple(path.strip("/").split("/"))
         self.rule = rule
+        self.credentials = _in_form if by_form else _in_header
         self.handlers = {name.upper(): handler for name, handler in handlers.items()}
         methods = ["HEAD", *self.handlers] if "GET" in self.handlers else [*self.handlers]
         self.allow = ", ".join([*methods, "OPTIONS"])
@@ -80,7 +87,8 @@ class Site:
         handler = route.handlers.get(method)
         if handler is None:
             raise HttpError(405, "", "", ("allow", route.allow))
-        call = Call(self, request, names, self._log_in(request))
+        name, password = route.credentials(request)
+        call = Call(self, request, names, self._log_in(request, name, password))
         refused = route.rule(call)
         if refused is not None:
             log.warning("HTTP access denied: user '%s' - %s", call.user.name, refused)
@@ -96,8 +104,7 @@ class Site:
                 return route, names
         raise not_found()
 
-    def _log_in(self, request: Request) -> User:
-        name, password = _credentials(request.headers.get("authorization", ""))
+    def _log_in(self, request: Request, name: str, password: str) -> User:
         if not request.waited:
             wait_ms = self.core.admin.login_wait_ms(request.peer, name)
             if wait_ms is None:
@@ -116,8 +123,13 @@ class Site:
         return user
 
 
-def _credentials(header: str) -> tuple[str, str]:
-    scheme, _, value = header.partition(" ")
+def _in_form(request: Request) -> tuple[str, str]:
+    form = dict(parse_qsl(request.body.decode("utf-8", "replace")))
+    return form.get("username", ""), form.get("password", "")
+
+
+def _in_header(request: Request) -> tuple[str, str]:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
         try:
             name, colon, password = base64.b64decode(value, validate=True).decode().partition(":")

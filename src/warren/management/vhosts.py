@@ -27,12 +27,13 @@ def vhost_row(call: Call, vhost: VirtualHost) -> dict[str, Any]:
         "name": vhost.name,
         "tags": list(vhost.tags),
         "tracing": False,
-        **sampler.message_stats(vhost, counts, PUBLISHING, DELIVERING),
+        **sampler.message_stats(vhost, counts, PUBLISHING, DELIVERING, span=call.span("msg_rates")),
     }
-    if vhost.queues:
-        row.update(sampler.rated(vhost, counts, *_DEPTHS))
+    if vhost.queues:  # RabbitMQ gives the samples of these with the others'
+        row.update(sampler.rated(vhost, counts, *_DEPTHS, span=call.span("msg_rates")))
     if counts.get("recv_oct"):
-        row.update(sampler.rated(vhost, counts, "recv_oct", "send_oct"))
+        span = call.span("data_rates")
+        row.update(sampler.rated(vhost, counts, "recv_oct", "send_oct", span=span))
     return row
 
 
