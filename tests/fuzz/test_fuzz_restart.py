@@ -142,7 +142,8 @@ class DurableStage(Stage):
     def close(self) -> None:
         super().close()
         self._sync()
-        store = self.core.journal.store  # type: ignore[union-attr]
+        self.core.journal.store.close()  # type: ignore[union-attr]
+        store = SqliteStore(self._folder)
         assert store.logs() == {}
         assert not [row for row in store.definitions() if VHOST in row[1]]
         store.close()

@@ -470,6 +470,7 @@ def test_a_message_in_ten_queues_is_stored_once(broker: BrokerProcess, kill: Res
         channel.bind(queue, "ex")
     body = os.urandom(100_000)
     publish(channel, "", body, exchange="ex")
+    eventually(lambda: rows(broker, "shared") == 1)
     with database(broker) as connection:
         assert connection.execute("SELECT entries, length(content) > 100000 FROM shared").fetchall()
         sizes = connection.execute("SELECT length(content) FROM entries").fetchall()
@@ -479,12 +480,12 @@ def test_a_message_in_ten_queues_is_stored_once(broker: BrokerProcess, kill: Res
     for queue in queues[:9]:
         assert bodies(channel, queue) == [body]
     channel.sync()
-    assert (rows(broker, "shared"), rows(broker, "entries")) == (1, 1)
+    eventually(lambda: (rows(broker, "shared"), rows(broker, "entries")) == (1, 1))
     kill()
     channel = open_channel(broker)
     assert bodies(channel, queues[9]) == [body]
     channel.sync()
-    assert (rows(broker, "shared"), rows(broker, "entries")) == (0, 0)
+    eventually(lambda: (rows(broker, "shared"), rows(broker, "entries")) == (0, 0))
 
 
 def test_purge_delete_and_ack_leave_nothing(broker: BrokerProcess) -> None:
@@ -495,7 +496,7 @@ def test_purge_delete_and_ack_leave_nothing(broker: BrokerProcess) -> None:
         channel.bind(queue, "ex")
         publish(channel, queue, *[b"x"] * 50)
     publish(channel, "", *[b"y"] * 50, exchange="ex")
-    assert rows(broker, "entries") == 400
+    eventually(lambda: rows(broker, "entries") == 400)
     held = [get(channel, queue, no_ack=False) for queue in ("purged", "deleted")]
     channel.call(spec.Queue.Purge(queue="purged"))
     channel.call(spec.Queue.Delete(queue="deleted"))
@@ -505,7 +506,7 @@ def test_purge_delete_and_ack_leave_nothing(broker: BrokerProcess) -> None:
         channel.ack(get(channel, "acked", no_ack=False).tag)  # type: ignore[union-attr]
         channel.reject(get(channel, "rejected", no_ack=False).tag, requeue=False)  # type: ignore[union-attr]
     channel.sync()
-    assert (rows(broker, "entries"), rows(broker, "shared")) == (0, 0)
+    eventually(lambda: (rows(broker, "entries"), rows(broker, "shared")) == (0, 0))
 
 
 def test_a_message_held_from_a_deleted_queue_does_not_take_others_along(
@@ -596,9 +597,10 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
         channel.declare("q", durable=True)
         publish(channel, "q", *[bytes(500)] * 500)
         broker.stop()
+    size = broker.file.stat().st_size
     with open(broker.file, "r+b") as handle:
-        handle.seek(broker.file.stat().st_size // 2)
-        handle.write(b"damage" * 5000)
+        handle.seek(size // 4)
+        handle.write(b"damage" * (size // 8))
     before = broker.file.read_bytes()
     assert run_refused(folder).startswith(f"{broker.file} is damaged or not a warren store (")
     assert broker.file.read_bytes() == before

@@ -179,7 +179,7 @@ def test_a_purge_right_behind_the_publish_leaves_nothing(
     eventually(lambda: channel.count("q") == 10)
     assert [int(get(channel).body) for _ in range(10)] == list(range(MANY, MANY + 10))  # type: ignore[union-attr]
     channel.sync()
-    assert rows(broker) == 0
+    eventually(lambda: rows(broker) == 0)
 
 
 def test_the_oldest_are_dropped_from_the_disk(
@@ -232,7 +232,7 @@ def test_transient_messages_are_paged_and_do_not_survive(
     broker.start()
     channel = broker.connect().channel()
     assert channel.count("q") == 1
-    assert rows(broker) == 1
+    eventually(lambda: rows(broker) == 1)
     assert int(get(channel).body) == MANY  # type: ignore[union-attr]
 
 

@@ -133,7 +133,6 @@ class BrokerCore:
             raise
         self.policies.restore(journal.definitions())
         self.admin.parameters.restore(journal.definitions())
-        self.admin.parameters.restore(journal.definitions())
         self.journal = journal
         self.admin.write_down()
 
@@ -270,10 +269,10 @@ class BrokerCore:
         return self.last_log
 
     def batch_committed(self) -> None:
-        """A batch is safe: what it holds need not be in memory."""
+        """A batch is safe: what can be read back need not be in memory."""
         waiting, self.waits_for_commit = self.waits_for_commit, {}
         for queue in waiting:
-            if queue.written(self.journal.committed):  # type: ignore[union-attr]
+            if queue.written(self.journal.store.readable):  # type: ignore[union-attr]
                 self.waits_for_commit[queue] = None
 
     def stop(self) -> None:

@@ -188,6 +188,7 @@ class Journal:
                 self._pass_over()
             else:
                 batch, self._batch = self._batch, Batch(self._batch.number + 1)
+                batch.paged = bool(self._core.waits_for_commit)
                 self._writing = batch
                 self._write(batch)
         self._judge_disk()
@@ -232,6 +233,7 @@ class Journal:
         """Look at the free space now, and from now on now and then."""
         self._measure_space()
         self._judge_disk()
+        self._core.batch_committed()  # more can be read by now
         self._core.timers.after(SPACE_CHECK_MS, self.watch_space)
 
     def _measure_space(self) -> None:

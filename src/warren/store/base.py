@@ -42,6 +42,8 @@ class Batch:
     #: (kind, key) to value; None deletes.
     definitions: dict[tuple[str, str], str | None] = field(default_factory=dict)
     bytes_waiting: int = 0
+    #: True if its entries are to be read back soon: memory is short.
+    paged: bool = False
 
     @property
     def empty(self) -> bool:
@@ -77,6 +79,8 @@ class Store(Protocol):
 
     #: Where it is, for people.
     name: str
+    #: Entries of batches up to this one can be read; of a batch that is safe, a while later.
+    readable: int
 
     def definitions(self) -> list[tuple[str, str, str]]:
         """All definitions: kind, key, value."""
@@ -87,7 +91,7 @@ class Store(Protocol):
         ...
 
     def read(self, log: int, after: int, limit: int) -> list[tuple[int, Row]]:
-        """Committed entries behind a position, in order, with their shared content put in."""
+        """Entries behind a position, in order, with their shared content put in."""
         ...
 
     def last_shared(self) -> int:

@@ -8,20 +8,23 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
+from tests.support.eventually import eventually
 from warren.errors import StoreDamaged, StoreInUse, StoreTooNew, StoreUnusable
 from warren.store.base import LAST_POSITION, Batch, LogSummary, Row, Store, entry_id
-from warren.store.sqlite import APPLICATION_ID, FORMAT, SqliteStore
+from warren.store.sqlite import LARGE_BATCH, SqliteStore
+from warren.store.tables import APPLICATION_ID, FORMAT
 
 Open = Callable[[], Store]
 
 
-@pytest.fixture(params=[SqliteStore], ids=["sqlite"])
+@pytest.fixture(params=[partial(SqliteStore, fold_after_s=0)], ids=["sqlite"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of the test; a store that is open already is closed before."""
     opened: list[Store] = []
@@ -66,12 +69,14 @@ def entries(log: int, *rows: Row, start: int = 1) -> dict[int, Row]:
 
 
 def write(store: Store, **changes: Any) -> None:
-    """Commit a batch and wait until it is safe."""
+    """Commit a batch and wait until it is safe, and can be read."""
     answers: SimpleQueue[Exception | None] = SimpleQueue()
-    store.commit(Batch(1, **changes), answers.put)
+    batch = Batch(store.readable + 1, **changes)
+    store.commit(batch, answers.put)
     error = answers.get(timeout=10)
     if error is not None:
         raise error
+    eventually(lambda: store.readable == batch.number, every_s=0.001)
 
 
 def now_and_later(store: Store, reopen: Open) -> Iterator[Store]:
@@ -234,9 +239,10 @@ def test_it_knows_the_free_space(store: Store, tmp_path: Path) -> None:
 
 # -- what is refused, and left as it was ---------------------------------------------------------
 def filled(folder: Path) -> Path:
-    """The file of a store that has been in use."""
+    """The file of a store that has been in use, with data on every page."""
     store = SqliteStore(folder)
-    write(store, puts=entries(1, *[row(bytes(500))] * 1000), definitions={("queue", "a"): "1"})
+    puts = entries(1, *[row(bytes(500))] * 1000)
+    write(store, puts=puts, definitions={("queue", "a"): "1"}, bytes_waiting=LARGE_BATCH + 1)
     store.close()
     return store.file
 
@@ -343,7 +349,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_what_was_committed_is_there_after_a_kill(tmp_path: Path) -> None:
-    child(tmp_path, 'write(SqliteStore(folder), puts=entries(1, row(b"a")))')
+    child(tmp_path, 'write(SqliteStore(folder, fold_after_s=0), puts=entries(1, row(b"a")))')
     assert (tmp_path / "warren.db-wal").stat().st_size > 0
 
     store = SqliteStore(tmp_path)
@@ -360,7 +366,7 @@ def test_a_log_that_waits_to_be_taken_in_is_left_alone_too(
     tmp_path: Path, at: int, data: bytes, error: type[Exception]
 ) -> None:
     file = filled(tmp_path)
-    child(tmp_path, 'write(SqliteStore(folder), puts=entries(2, row(b"a")))')
+    child(tmp_path, 'write(SqliteStore(folder, fold_after_s=0), puts=entries(2, row(b"a")))')
     overwrite(file, at, data)
     assert "warren.db-wal" in octets(tmp_path)
     refused(tmp_path, error)

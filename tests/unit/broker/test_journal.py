@@ -22,6 +22,7 @@ class HeldStore:
     """A store that writes when the test says so."""
 
     name = "the test's store"
+    readable = 0
 
     def __init__(self) -> None:
         self.handed_over: list[Batch] = []
