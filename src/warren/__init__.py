@@ -5,12 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warren._version import __version__
-from warren.errors import ClientError, ConfigError, ListenError, ProtocolError, Refusal, WarrenError
+from warren.errors import (
+    ClientError,
+    ConfigError,
+    ListenError,
+    ProtocolError,
+    Refusal,
+    Reject,
+    Retry,
+    WarrenError,
+)
 
 if TYPE_CHECKING:
     from warren.amqp.properties import Properties
     from warren.client.connection import connect
     from warren.config import BrokerConfig
+    from warren.handlers.app import App
+    from warren.handlers.message import Message
+    from warren.handlers.middleware import Middleware
+    from warren.handlers.policy import Backoff
+    from warren.handlers.standby import standby
     from warren.server.broker import Broker
 
 __all__ = [  # noqa: RUF022 - grouped
@@ -20,6 +34,14 @@ __all__ = [  # noqa: RUF022 - grouped
     # Client
     "Properties",
     "connect",
+    # Handlers
+    "App",
+    "Backoff",
+    "Message",
+    "Middleware",
+    "Reject",
+    "Retry",
+    "standby",
     # Errors
     "ClientError",
     "ConfigError",
@@ -36,6 +58,11 @@ _LAZY = {
     "BrokerConfig": "warren.config",
     "Properties": "warren.amqp.properties",
     "connect": "warren.client.connection",
+    "App": "warren.handlers.app",
+    "Backoff": "warren.handlers.policy",
+    "Message": "warren.handlers.message",
+    "Middleware": "warren.handlers.middleware",
+    "standby": "warren.handlers.standby",
 }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MODULES = {
     "broker": "broker",
     "demo": "demo",
+    "work": "work",
     "overview": "overview",
     "status": "overview",
     "queues": "resources",

@@ -1,0 +1,335 @@
+"""``App``: handlers for queues, shared fairly among all processes that run it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from warren.client import Connection, Properties, connect
+from warren.clock import Clock, SystemClock
+from warren.errors import ConfigError, WarrenError
+from warren.groups.group import Group
+from warren.handlers.attempts import Shop
+from warren.handlers.decoding import Decoders
+from warren.handlers.health import HealthServer
+from warren.handlers.message import Message
+from warren.handlers.metrics import exposition
+from warren.handlers.middleware import Middleware, Stack
+from warren.handlers.outbox import Outbox
+from warren.handlers.policy import from_options
+from warren.handlers.work import Handler, Pace, Work
+
+if TYPE_CHECKING:
+    from warren.handlers.trial import Trial
+
+log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[[Message], Any])
+
+#: How often a member asks how many queues the group has, to know its share of a rate limit.
+SHARE_S = 2.0
+
+
+class App:
+    """Handlers, and the group in which they run.
+
+    ::
+
+        app = warren.App("amqp://localhost", group="billing")
+
+        @app.handler("orders.*", prefetch=50, retries=5)
+        async def handle(message): ...
+
+    Run it with ``warren work module:app``, with ``app.run()``, or inside a program of your own
+    with ``async with app``. However many processes run it: each queue is worked on by one of
+    them, in order, and they share the queues evenly.
+
+    ``group_options`` are those of ``warren.Group``: coordinator, member_name, weight, balance,
+    drain_s, min_interval_s, session_s, heartbeat_s, management.
+    """
+
+    def __init__(
+        self,
+        url: str = "amqp://localhost",
+        *,
+        group: str,
+        middleware: Iterable[Middleware] = (),
+        rate_limit: float | None = None,
+        threads: int = 8,
+        clock: Clock | None = None,
+        **group_options: Any,
+    ) -> None:
+        if rate_limit is not None and rate_limit <= 0:
+            raise ConfigError("rate_limit", f"is {rate_limit}; messages a second, above 0")
+        if threads < 1:
+            raise ConfigError("threads", f"is {threads}; at least 1 works")
+        self.url, self.group = url, group
+        #: Add content-types and content-encodings of your own here.
+        self.decoders = Decoders()
+        self._middleware = Stack(middleware)
+        self._rate_limit, self._threads = rate_limit, threads
+        self._clock = clock or SystemClock()
+        self._group_options = group_options
+        self._handlers: list[Handler] = []
+        self._health_at: tuple[str, int] | None = None
+        self._running: _Running | None = None
+
+    def handler(self, *queues: str, **options: Any) -> Callable[[F], F]:
+        """Have a function called with each message of these queues (names or patterns).
+
+        Options are those of ``Handling``: prefetch, retries, backoff, ordered, concurrency, key,
+        timeout_s, dead_letter. An async function runs in the event loop, a plain one in a thread.
+        Returning acknowledges; a value returned to a message with a reply-to is sent there.
+        Raising tries again by the policy.
+        """
+        if len(queues) == 1 and callable(queues[0]):
+            raise ConfigError("handler", 'name the queues: @app.handler("orders.*")')
+        handling = from_options(queues, options)
+
+        def add(function: F) -> F:
+            if self._running is not None:
+                raise ConfigError("handler", "add handlers before the app is started")
+            self._handlers.append(Handler(function, handling))
+            return function
+
+        return add
+
+    def use(self, middleware: Middleware) -> None:
+        """Add one more middleware, inside those that are there."""
+        self._middleware.add(middleware)
+
+    def health(self, port: int, host: str = "127.0.0.1") -> None:
+        """Answer /health, /ready and /metrics there while the app runs."""
+        self._health_at = (host, port)
+
+    # -- life ------------------------------------------------------------------------------------
+    async def start(self) -> None:
+        """Join the group and begin to work.
+
+        Raises:
+            ConfigError: there are no handlers, or an option can't be used.
+            ConnectError: the broker can't be reached.
+        """
+        if self._running is not None:
+            raise ConfigError("app", "is running already")
+        if not self._handlers:
+            raise ConfigError("app", 'has no handlers: add one with @app.handler("a-queue")')
+        running = _Running(self)
+        await running.start(self._handlers, self._middleware, self._health_at)
+        self._running = running
+
+    async def stop(self) -> None:
+        """Finish what is being handled, give the queues away, leave. May be called twice."""
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
+
+    async def __aenter__(self) -> App:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def run(self) -> None:
+        """Work until SIGTERM or Ctrl-C; for a program of its own."""
+        from warren.handlers.run import run
+
+        run(self)
+
+    def test(self, **options: Any) -> Trial:
+        """The app at work on an embedded broker, for a test; see ``Trial``."""
+        from warren.handlers.trial import Trial
+
+        return Trial(self, **options)
+
+    def divert(self, url: str, management: str, *, waits: bool) -> Callable[[], None]:
+        """Have the next start happen elsewhere, and at once; returns how to undo that."""
+        before = self.url, self._group_options, self._handlers
+        quick = {"discover_s": 0.05, "min_interval_s": 0.05, "coordinator": "amqp"}
+        self.url = url
+        self._group_options = {**self._group_options, **quick, "management": management}
+        if not waits:
+            self._handlers = [each.at_once() for each in self._handlers]
+
+        def undo() -> None:
+            self.url, self._group_options, self._handlers = before
+
+        return undo
+
+    # -- what is going on ------------------------------------------------------------------------
+    @property
+    def member(self) -> Group:
+        """The place in the group, while the app runs."""
+        return self._now().group
+
+    def snapshot(self) -> dict[str, Any]:
+        """Counters by queue, and how the member stands."""
+        running = self._now()
+        return {
+            "member": running.group.snapshot(),
+            "queues": dict(running.work.counters),
+            "in_flight": running.work.in_flight,
+        }
+
+    def metrics(self) -> str:
+        """Counters in the form that Prometheus reads."""
+        return self._now().metrics()
+
+    @property
+    def queues(self) -> list[str]:
+        """The names and patterns that have a handler."""
+        return list(dict.fromkeys(q for each in self._handlers for q in each.handling.queues))
+
+    @property
+    def dead_letter_queues(self) -> set[str]:
+        """Where messages go that were given up."""
+        asked_for = {each.handling.dead_letter for each in self._handlers}
+        return {name or f"warren.dead.{self.group}" for name in asked_for} - {"broker"}
+
+    def describe(self) -> str:
+        """One line for people."""
+        queues = ", ".join(self.queues)
+        member = self._running.group.member_name if self._running is not None else "not running"
+        return f"group {self.group}, member {member}, queues {queues}"
+
+    async def publish(
+        self,
+        data: Any,
+        *,
+        routing_key: str = "",
+        exchange: str = "",
+        properties: Properties | None = None,
+        mandatory: bool = False,
+    ) -> None:
+        """Publish and wait until the broker has it. bytes as they are, str as text, else JSON."""
+        await self._now().outbox.publish(
+            data,
+            exchange=exchange,
+            routing_key=routing_key,
+            properties=properties,
+            mandatory=mandatory,
+        )
+
+    def _now(self) -> _Running:
+        if self._running is None:
+            raise ConfigError("app", "is not running: `async with app`, or `warren work`")
+        return self._running
+
+
+class _Running:
+    """What there is while an app runs: connection, group, threads, health endpoint."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._pool: ThreadPoolExecutor | None = None
+        self._health: HealthServer | None = None
+        self._connection: Connection | None = None
+        self._share_task: asyncio.Task[None] | None = None
+        self._share = 1.0
+        self._stopping = False
+
+    async def start(
+        self, handlers: list[Handler], middleware: Stack, health_at: tuple[str, int] | None
+    ) -> None:
+        try:
+            await self._start(handlers, middleware, health_at)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(
+        self, handlers: list[Handler], middleware: Stack, health_at: tuple[str, int] | None
+    ) -> None:
+        app = self._app
+        self._pool = ThreadPoolExecutor(app._threads, thread_name_prefix="warren handler")
+        self._connection = await connect(app.url, name=f"{app.group} letters")
+        self.outbox = Outbox(self._connection, app.group)
+        pace = Pace(app._rate_limit, lambda: self._share) if app._rate_limit else None
+        shop = Shop(
+            app.group,
+            self._member_name,
+            self.outbox,
+            app._clock,
+            app.decoders,
+            middleware,
+            self._pool,
+            pace,
+        )
+        self.work = Work(handlers, shop)
+        self.group = Group(
+            app.url,
+            app.group,
+            app.queues,
+            listener=self.work,
+            prefetch=self.work.prefetch,
+            **app._group_options,
+        )
+        await self.group.__aenter__()
+        if health_at is not None:
+            self._health = HealthServer(
+                self.status, self.metrics, host=health_at[0], port=health_at[1]
+            )
+            await self._health.start()
+        if pace is not None:
+            self._share_task = asyncio.create_task(self._share_loop(), name="share of the rate")
+
+    async def stop(self) -> None:
+        self._stopping = True
+        if self._share_task is not None:
+            self._share_task.cancel()
+        group = getattr(self, "group", None)
+        if group is not None:
+            await group.leave()
+        if self._connection is not None:
+            await self._connection.close()
+        if self._health is not None:
+            await self._health.stop()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _member_name(self) -> str:
+        return self.group.member_name
+
+    def status(self) -> dict[str, Any]:
+        found = self.group.snapshot()
+        return {
+            "healthy": not self._stopping,
+            "ready": found.connected and not self._stopping,
+            "group": found.group,
+            "member": found.member,
+            "queues": len(found.held),
+            "in_flight": self.work.in_flight,
+        }
+
+    def metrics(self) -> str:
+        found = self.group.snapshot()
+        gauges = [
+            ("queues_held", "Queues this member works on.", len(found.held)),
+            ("queues_waiting", "Queues assigned and not held yet.", len(found.waiting)),
+            ("connected", "1 while the broker is there.", int(found.connected)),
+            ("is_dispatcher", "1 while this member is the dispatcher.", int(found.is_dispatcher)),
+            ("in_flight", "Messages whose handler runs.", self.work.in_flight),
+        ]
+        return exposition(found.group, self.work.counters, gauges)
+
+    async def _share_loop(self) -> None:
+        while True:
+            try:
+                state = await self.group.describe()
+            except WarrenError as error:
+                log.debug("the share of the rate stays as it is: %s", error)
+            else:
+                held = len(self.group.snapshot().held)
+                total = max(held, len(state.queues) if state is not None else 0)
+                self._share = held / total if total else 1.0
+            await asyncio.sleep(SHARE_S)

@@ -1,0 +1,193 @@
+"""Works on one delivery until it is settled: attempts, waits, reply, dead letter, acknowledgement.
+
+The order matters. A reply or a letter is confirmed by the broker before the message it stands for
+is acknowledged: a crash in between gives a second letter, never none. In an ordered queue nothing
+of this is given up because the broker is slow or gone: the message stays unacknowledged and the
+lane waits, so that the next message can't overtake it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from warren.clock import Clock
+from warren.errors import WarrenError
+from warren.handlers import letters, tracing
+from warren.handlers.decoding import Decoders
+from warren.handlers.message import Message
+from warren.handlers.metrics import QueueCounters
+from warren.handlers.middleware import Stack
+from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
+from warren.handlers.policy import Handling
+
+if TYPE_CHECKING:
+    from warren.client import Delivery
+    from warren.handlers.outbox import Outbox
+
+log = logging.getLogger(__name__)
+
+#: Between two tries to hand a letter to the broker.
+LETTER_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What all handlers of an app share."""
+
+    group: str
+    member: Callable[[], str]
+    outbox: Outbox
+    clock: Clock
+    decoders: Decoders = field(default_factory=Decoders)
+    middleware: Stack = field(default_factory=Stack)
+    threads: Executor | None = None
+    pace: Callable[[], Awaitable[None]] | None = None
+    """Waits until the group's rate limit allows one more."""
+
+
+class Attempts:
+    """One handler function on one queue. Calling it with a delivery settles that delivery."""
+
+    def __init__(
+        self,
+        queue: str,
+        handling: Handling,
+        function: Callable[[Message], Any],
+        shop: Shop,
+        counters: QueueCounters,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._queue = queue
+        self._handling = handling
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function)
+        self._shop = shop
+        self._counters = counters
+        self._stopping = stopping
+        # Nothing to do round the call: the way that a million messages take.
+        self._plain = (
+            self._is_async
+            and handling.timeout_s is None
+            and shop.middleware.empty
+            and shop.pace is None
+            and not tracing.is_on()
+        )
+
+    async def __call__(self, delivery: Delivery) -> None:
+        message = Message(delivery, self._queue, self._shop.decoders)
+        while True:
+            began = perf_counter()
+            try:
+                if self._plain:
+                    result = await self._function(message)
+                else:
+                    result = await self._attempt(message)
+            except Exception as error:  # noqa: BLE001 - a handler's own: the policy decides
+                self._counters.took(perf_counter() - began)
+                if await self._again_here(message, error):
+                    continue
+                return
+            self._counters.took(perf_counter() - began)
+            if result is not None and message.properties.reply_to:
+                await self._reply(message, result)
+            delivery.ack()
+            self._counters.handled += 1
+            return
+
+    async def _attempt(self, message: Message) -> Any:
+        shop = self._shop
+        if shop.pace is not None:
+            await shop.pace()
+        with tracing.handling(message, shop.group):
+            await shop.middleware.before(message)
+            if self._is_async:
+                async with asyncio.timeout(self._handling.timeout_s):
+                    result = await self._function(message)
+            else:
+                result = await self._in_thread(message)
+            await shop.middleware.after(message, result)
+        return result
+
+    async def _in_thread(self, message: Message) -> Any:
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._shop.threads, partial(self._function, message))
+        result = await running
+        return await result if inspect.isawaitable(result) else result
+
+    async def _again_here(self, message: Message, error: Exception) -> bool:
+        """Do what the policy says of a failure. True: another attempt, now."""
+        attempt = message.attempt
+        self._counters.failed += 1
+        await self._tell_middleware(message, error)
+        at_ms = self._shop.clock.wall_ms()
+        message.failed(letters.failure(attempt, error, self._shop.member(), at_ms))
+        match after_failure(self._handling, attempt, error):
+            case TryAgain(after_s, here=True):
+                log.info("%r failed, again in %.2g s: %s", message, after_s, error)
+                self._counters.retried += 1
+                return not await self._stops_within(after_s)
+            case TryAgain(after_s):
+                log.info("%r failed, again after %.2g s: %s", message, after_s, error)
+                sent = await self._surely(
+                    lambda: self._shop.outbox.later(message, attempt, after_s), message
+                )
+                self._counters.retried += sent
+            case DeadLetter(reason):
+                log.warning("%r is given up (%s): %s", message, reason, error, exc_info=error)
+                sent = await self._give_up(message, attempt, reason, error)
+                self._counters.dead_lettered += sent
+        return False
+
+    async def _give_up(
+        self, message: Message, attempts: int, reason: str, error: Exception
+    ) -> bool:
+        if self._handling.dead_letter == "broker":
+            message.delivery.reject(requeue=False)
+            return True
+        to = self._handling.dead_letter
+        return await self._surely(
+            lambda: self._shop.outbox.dead(message, attempts, reason, error, to=to), message
+        )
+
+    async def _reply(self, message: Message, result: Any) -> None:
+        if await self._surely(lambda: self._shop.outbox.reply(message, result)):
+            self._counters.replied += 1
+
+    async def _surely(
+        self, send: Callable[[], Awaitable[None]], message: Message | None = None
+    ) -> bool:
+        """Send until the broker has confirmed, then acknowledge ``message``. False: stopped."""
+        while True:
+            try:
+                await send()
+            except WarrenError as error:
+                log.warning("a letter of %s could not be sent: %s", self._queue, error)
+                if await self._stops_within(LETTER_PAUSE_S):
+                    return False
+            else:
+                if message is not None:
+                    message.delivery.ack()
+                return True
+
+    async def _stops_within(self, wait_s: float) -> bool:
+        if self._stopping.is_set():
+            return True
+        try:
+            await asyncio.wait_for(self._stopping.wait(), wait_s)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _tell_middleware(self, message: Message, error: Exception) -> None:
+        try:
+            await self._shop.middleware.error(message, error)
+        except Exception:
+            log.exception("error() of a middleware failed on %r", message)

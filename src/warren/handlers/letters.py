@@ -1,0 +1,83 @@
+"""What is written into the headers of a message that failed: how often, why, where it came from.
+
+Names of the headers are part of the API: people read them in a dead-letter queue.
+
+    x-warren-queue         the queue it was taken from
+    x-warren-exchange      where it was published to
+    x-warren-routing-key   with which key
+    x-warren-attempts      attempts so far
+    x-warren-reason        failed | rejected | undecodable (dead letters only)
+    x-warren-error         the last error, "Type: text"
+    x-warren-history       a list of tables: attempt, error, member, at (ms since 1970)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PREFIX = "x-warren-"
+#: Failures kept in a message's history; the newest stay.
+MOST_HISTORY = 20
+MOST_ERROR_CHARS = 500
+
+FAILED, REJECTED, UNDECODABLE = "failed", "rejected", "undecodable"
+
+
+def failure(attempt: int, error: BaseException, member: str, at_ms: int) -> dict[str, Any]:
+    """One line of the history."""
+    return {"attempt": attempt, "error": describe(error), "member": member, "at": at_ms}
+
+
+def describe(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return text if len(text) <= MOST_ERROR_CHARS else text[: MOST_ERROR_CHARS - 1] + "…"
+
+
+def earlier_attempts(headers: Mapping[str, Any]) -> tuple[int, list[dict[str, Any]]]:
+    """Which attempt this is, and what failed before.
+
+    Headers come from anywhere: what can't be true is ignored.
+    """
+    before = headers.get(f"{PREFIX}attempts")
+    if not isinstance(before, int) or isinstance(before, bool) or not 0 <= before < 1 << 31:
+        before = 0
+    history = headers.get(f"{PREFIX}history")
+    if not isinstance(history, list):
+        history = []
+    return before + 1, [each for each in history if isinstance(each, dict)][-MOST_HISTORY:]
+
+
+def origin(headers: Mapping[str, Any], name: str, otherwise: str) -> str:
+    found = headers.get(PREFIX + name)
+    return found if isinstance(found, str) else otherwise
+
+
+def failed_headers(
+    headers: Mapping[str, Any],
+    *,
+    queue: str,
+    exchange: str,
+    routing_key: str,
+    history: list[dict[str, Any]],
+    attempts: int,
+) -> dict[str, Any]:
+    """The headers of a message that is to be tried again later."""
+    kept = {name: value for name, value in headers.items() if name != "x-delivery-count"}
+    return kept | {
+        f"{PREFIX}queue": queue,
+        f"{PREFIX}exchange": exchange,
+        f"{PREFIX}routing-key": routing_key,
+        f"{PREFIX}attempts": attempts,
+        f"{PREFIX}history": history[-MOST_HISTORY:],
+    }
+
+
+def dead_headers(failed: Mapping[str, Any], reason: str, error: str) -> dict[str, Any]:
+    """The headers of one that is given up, on top of ``failed_headers``."""
+    return {**failed, f"{PREFIX}reason": reason, f"{PREFIX}error": error}
+
+
+def clean_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Without anything of ours: for a dead letter that is sent back to work."""
+    return {name: value for name, value in headers.items() if not name.startswith(PREFIX)}

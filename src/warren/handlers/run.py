@@ -1,0 +1,61 @@
+"""Runs an app until it is told to stop: by a signal, or by the end of the process above it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import uvloop
+
+if TYPE_CHECKING:
+    from warren.handlers.app import App
+
+#: In the environment: the number of a pipe that ends when the parent does.
+PARENT_PIPE = "WARREN_PARENT_PIPE"
+
+Say = Callable[[str], None]
+
+
+def run(app: App, say: Say = lambda text: None) -> None:
+    """Work until SIGTERM or Ctrl-C; what is being handled is finished first.
+
+    A second Ctrl-C leaves at once: what is not acknowledged is delivered again, to somebody.
+    """
+    uvloop.run(_work(app, say))
+
+
+async def _work(app: App, say: Say) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def asked(number: int) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            say("left at once; unfinished messages go back to their queues")
+            os._exit(130)
+        if number == signal.SIGINT:
+            say("finishing what is being handled (Ctrl-C again: leave at once)")
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked, number)
+    pipe = os.environ.get(PARENT_PIPE)
+    if pipe is not None:
+        # Its other end is the supervisor's: readable means that the supervisor has gone.
+        loop.add_reader(int(pipe), stop.set)
+    starting = asyncio.create_task(app.start(), name="start the app")
+    stopping = asyncio.create_task(stop.wait(), name="wait for a signal")
+    try:
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            say(f"{app.describe()} (Ctrl-C stops it)")
+            await stopping
+    finally:
+        starting.cancel()
+        stopping.cancel()
+        await asyncio.gather(starting, stopping, return_exceptions=True)
+        await app.stop()
+    say("stopped")

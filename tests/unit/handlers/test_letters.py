@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from warren.handlers import letters
+
+
+def test_the_history_survives_a_trip_through_a_delay_queue() -> None:
+    history = [letters.failure(1, ValueError("no"), "m1", 1000)]
+    headers = letters.failed_headers(
+        {"mine": 1},
+        queue="orders",
+        exchange="shop",
+        routing_key="o.eu",
+        history=history,
+        attempts=1,
+    )
+    assert letters.earlier_attempts(headers) == (2, history)
+    assert letters.origin(headers, "exchange", "") == "shop"
+    assert letters.clean_headers(headers) == {"mine": 1}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-warren-attempts": "3"},
+        {"x-warren-attempts": -3},
+        {"x-warren-attempts": True},
+        {"x-warren-attempts": 1 << 40},
+        {"x-warren-history": "x"},
+        {"x-warren-history": [1, "x"]},
+    ],
+)
+def test_headers_that_can_not_be_true_are_ignored(headers: dict[str, object]) -> None:
+    assert letters.earlier_attempts(headers) == (1, [])
+
+
+def test_a_long_history_keeps_its_newest() -> None:
+    history = [letters.failure(n, ValueError(), "m", n) for n in range(50)]
+    headers = letters.failed_headers(
+        {}, queue="q", exchange="", routing_key="q", history=history, attempts=50
+    )
+    kept = headers["x-warren-history"]
+    assert [each["attempt"] for each in kept] == list(range(30, 50))
+
+
+def test_an_error_is_told_with_its_type_and_bounded() -> None:
+    assert letters.describe(ValueError("no")) == "ValueError: no"
+    assert letters.describe(KeyError()) == "KeyError"
+    assert len(letters.describe(ValueError("x" * 10_000))) == letters.MOST_ERROR_CHARS

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.errors import ConfigError, DecodeFailed, Reject, Retry
+from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
+from warren.handlers.policy import Backoff, Handling, from_options, matches
+
+
+@given(failures=st.integers(1, 10_000), chance=st.floats(0, 1))
+def test_a_wait_never_exceeds_the_most_and_never_falls_below_its_jitter(
+    failures: int, chance: float
+) -> None:
+    backoff = Backoff(first_s=0.5, factor=3.0, most_s=20.0, jitter=0.25)
+    assert 0.5 * 0.75 <= backoff.delay_s(failures, chance) <= 20.0
+
+
+def test_waits_grow_by_the_factor_up_to_the_most() -> None:
+    backoff = Backoff(first_s=1.0, factor=2.0, most_s=5.0)
+    assert [backoff.delay_s(n, chance=0.0) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"prefetch": 0}, "prefetch"),
+        ({"retries": -1}, "retries"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": 60, "ordered": False}, "prefetch of 60"),
+        ({"concurrency": 2}, "key="),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"retires": 3}, "did you mean retries"),
+    ],
+)
+def test_a_setting_that_can_not_work_is_named(options: dict[str, object], word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        from_options(("orders",), options)
+
+
+def test_a_handler_without_a_queue_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at least one queue"):
+        from_options((), {})
+
+
+def test_a_number_as_backoff_is_the_first_wait() -> None:
+    assert from_options(("q",), {"backoff": 2}).backoff.first_s == 2.0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "queue", "fits"),
+    [
+        ("orders", "orders", True),
+        ("orders", "orders2", False),
+        ("orders.*", "orders.eu.west", True),
+        ("orders.*", "ordersXeu", False),
+        ("*", "anything", True),
+        ("a*b*c", "a--b--c", True),
+        ("a*b*c", "a--c--b", False),
+        ("q[1]", "q[1]", True),
+        ("q[12]", "q2", True),
+        ("q?", "q10", False),
+    ],
+)
+def test_a_queue_fits_a_name_or_a_pattern(pattern: str, queue: str, fits: bool) -> None:
+    assert matches(pattern, queue) is fits
+
+
+ORDERED = Handling(("q",), retries=2, backoff=Backoff(first_s=1, jitter=0))
+UNORDERED = Handling(("q",), retries=2, backoff=Backoff(first_s=1, jitter=0), ordered=False)
+
+
+@pytest.mark.parametrize("handling", [ORDERED, UNORDERED])
+def test_a_failure_is_tried_again_until_the_retries_are_used_up(handling: Handling) -> None:
+    error = ValueError("no")
+    here = handling.ordered
+    assert after_failure(handling, 1, error) == TryAgain(1.0, here)
+    assert after_failure(handling, 2, error) == TryAgain(2.0, here)
+    assert after_failure(handling, 3, error) == DeadLetter("failed")
+
+
+def test_what_can_never_work_is_not_tried_again() -> None:
+    assert after_failure(ORDERED, 1, Reject("no such customer")) == DeadLetter("rejected")
+    assert after_failure(ORDERED, 1, DecodeFailed("json", "x")) == DeadLetter("undecodable")
+
+
+def test_a_handler_may_name_its_own_wait_but_not_get_more_attempts() -> None:
+    assert after_failure(ORDERED, 1, Retry(30.0)) == TryAgain(30.0, here=True)
+    assert after_failure(ORDERED, 1, Retry(-1.0)) == TryAgain(0.0, here=True)
+    assert after_failure(ORDERED, 3, Retry(30.0)) == DeadLetter("failed")
