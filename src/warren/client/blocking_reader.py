@@ -70,7 +70,8 @@ class Tap(BlockingChannel):
         self.synced = False
         #: Everything that was taken is acknowledged by ``settle``, and the window is full.
         self.filled = False
-        self._syncing = False
+        #: ``settle`` was called, and not yet answered if not ``synced``.
+        self.settling = False
         self._asked = 0
         self._empty = False
 
@@ -87,7 +88,7 @@ class Tap(BlockingChannel):
         # flagged redelivered, and counted on quorum queues.
         self.wanted = wanted
         self.took = Deliveries()
-        self.exhausted = self._empty = self.synced = self._syncing = self.filled = False
+        self.exhausted = self._empty = self.synced = self.settling = self.filled = False
         self.send(m.BasicQos(prefetch_count=wanted))
         self.send(
             m.BasicConsume(
@@ -131,7 +132,7 @@ class Tap(BlockingChannel):
             self.send(m.BasicCancel("warren", nowait=True))
         for method in acknowledgements:
             self.send(method)
-        self._syncing = True
+        self.settling = True
         self.consuming = False
         self._declare()
         self.connection.flush()
@@ -151,7 +152,7 @@ class Tap(BlockingChannel):
         properties: bytes,
         body: bytes,
     ) -> None:
-        if self._syncing:
+        if self.settling:
             return  # came while we were leaving: goes back with the channel
         took = self.took
         if redelivered:
@@ -174,7 +175,7 @@ class Tap(BlockingChannel):
         self._asked -= 1
         if self.others is None:
             self.others = method.consumer_count
-        elif self._syncing:
+        elif self.settling:
             self.synced = self._asked == 0
         elif not self.consuming:
             return

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -41,6 +42,8 @@ _PART_BYTES = 32 << 20
 _FIRST_PART = 5_000
 #: Octets of one batch for Spark, about.
 _BATCH_BYTES = 8 << 20
+#: AMQP's prefetch has 16 bits.
+_MOST_UNACKED = 65_535
 _QUIET_S = 0.02
 _RETRY_S = 0.05
 
@@ -81,8 +84,9 @@ class _Job:
     busy_since: float | None = None
     retry_at: float = 0.0
     refused_alone: int = 0
-    #: The broker may have been restarted since the last drain.
+    #: The broker may have been restarted since the last drain; and it looks like it.
     suspicious: bool = False
+    looking: bool = False
     heard_at: float = 0.0
     heard: int = -1
 
@@ -99,8 +103,13 @@ class _Job:
 
     @property
     def finished(self) -> bool:
-        working = self.settling is not None or self.resolving or self.leaving
+        working = self.settling is not None or self.clearing or self.leaving
         return self.at >= self.range.end and not working
+
+    @property
+    def clearing(self) -> bool:
+        """First the broker's and our idea of what was taken must become one."""
+        return self.looking or bool(self.resolving)
 
 
 class Drain:
@@ -113,6 +122,7 @@ class Drain:
         *,
         run: str = "",
         own_only: bool = False,
+        connect: Callable[[], BlockingConnection] | None = None,
         probe: Probe = _no_probe,
         busy_s: float = 30.0,
         reconnect_s: float = 60.0,
@@ -121,6 +131,9 @@ class Drain:
         self._ledger = ledger
         self._run = run
         self._own_only = own_only
+        self._connect = connect or partial(
+            BlockingConnection.open, options.endpoints, name="warren spark"
+        )
         self._probe = probe
         self._busy_s = busy_s
         self._reconnect_s = reconnect_s
@@ -169,7 +182,7 @@ class Drain:
 
     def _connected(self) -> BlockingConnection:
         if self._link is None or not self._link.is_open:
-            self._link = BlockingConnection.open(self._options.endpoints, name="warren spark")
+            self._link = self._connect()
         return self._link
 
     def _try_again(self, error: Exception, since: float | None, jobs: list[_Job]) -> float:
@@ -185,7 +198,7 @@ class Drain:
         for job in jobs:
             job.tap, job.leaving = None, False
             job.suspicious = True
-            if job.settling is not None and not job.resolving:
+            if job.settling is not None and not job.clearing:
                 job.resolving.append(job.settling)
             job.settling = None
         time.sleep(_RETRY_S * 4)
@@ -211,8 +224,9 @@ class Drain:
         job.tap, job.heard_at, job.heard = tap, now, -1
 
     def _wanted(self, job: _Job) -> int:
-        if job.resolving:
-            return max(1, min(65_535, sum(segment.rows for segment in job.resolving)))
+        if job.clearing:
+            rows = sum(segment.rows for segment in job.resolving)
+            return max(1, min(_MOST_UNACKED, rows + len(self._recent(job) if job.looking else ())))
         return min(job.part, job.range.end - job.at, self._options.prefetch)
 
     def _advance(self, job: _Job, came: bool) -> Iterator[pa.RecordBatch]:
@@ -224,12 +238,12 @@ class Drain:
                 job.tap, job.leaving = None, False
         elif not tap.is_open:
             self._refused(job, tap)
-        elif job.settling is not None or tap.synced:
+        elif tap.settling:
             if tap.synced:
                 yield from self._settled(job, tap)
         elif (tap.done and tap.consuming) or self._too_late(job, tap):
-            if job.resolving:
-                self._resolve(job, tap)
+            if job.clearing:
+                self._clear(job, tap)
             else:
                 yield from self._write_down(job, tap)
         elif not came:
@@ -281,27 +295,32 @@ class Drain:
             self._ledger.settle(job.queue, job.at)
             job.at = job.range.end
 
-    # -- segments in doubt -----------------------------------------------------------------------
-    def _resolve(self, job: _Job, tap: Tap) -> None:
-        """Clear up what segments in doubt left behind: take nothing that they don't hold."""
+    # -- what the broker gives out again ---------------------------------------------------------
+    def _clear(self, job: _Job, tap: Tap) -> None:
+        """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
-        found = match_in_doubt(
-            _keys(job.queue, took), [keys_of(segment.batch) for segment in job.resolving]
-        )
-        dropped = sorted(took.redelivered[index] for index in found.dropped)
+        keys = _keys(job.queue, took)
+        found = match_in_doubt(keys, [keys_of(segment.batch) for segment in job.resolving])
+        known = set(found.dropped)
+        if job.looking:
+            left = [index for index in range(len(keys)) if index not in known]
+            again = match_settled([keys[index] for index in left], self._recent(job))
+            known.update(left[index] for index in again)
+        dropped = sorted(took.redelivered[index] for index in known)
+        if dropped:
+            log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
         first_tag = tap.last_tag - len(took) + 1
         tap.filled = len(dropped) == tap.wanted
         if dropped == list(range(len(dropped))):
             tap.settle(first_tag + len(dropped) - 1 if dropped else 0)
         else:
             tap.settle_each([first_tag + index for index in dropped])
-        gone = self._none_left(job, tap)
+        gone = bool(job.resolving) and self._none_left(job, tap)
         job.resolved = [
             segment.start
             for segment, whole in zip(job.resolving, found.returned_whole, strict=True)
             if whole or gone
         ]
-        job.settling = job.resolving[-1]
 
     def _none_left(self, job: _Job, tap: Tap) -> bool:
         """True if what has not come back will not: the acknowledgement had been read."""
@@ -323,7 +342,9 @@ class Drain:
         """The broker has read what ``_resolve`` acknowledged."""
         for start in job.resolved:
             self._ledger.settle(job.queue, start)
-        job.resolving, job.resolved, job.settling = [], [], None
+        if job.looking:
+            job.suspicious = False
+        job.resolving, job.resolved, job.looking = [], [], False
         job.leave(tap)
         # A connection that was lost while we settled: these rows were not handed out yet.
         segments, job.at = self._chain(job.range, job.at)
@@ -334,7 +355,9 @@ class Drain:
     def _write_down(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
         if took.redelivered and job.suspicious:
-            took = self._without_known(job, took)
+            job.looking = True  # before anything is written: has the broker forgotten something?
+            job.leave(tap)
+            return
         received = time.time()
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
         end = job.range.end if last else job.at + tap.wanted
@@ -352,11 +375,11 @@ class Drain:
         self._probe("after ack", job.queue)
 
     def _settled(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
-        segment = job.settling
-        assert segment is not None
-        if job.resolving:
+        if job.clearing:
             yield from self._cleared(job, tap)
             return
+        segment = job.settling
+        assert segment is not None
         self._probe("before settled", job.queue)
         self._ledger.settle(job.queue, segment.start)
         job.settling = None
@@ -375,28 +398,19 @@ class Drain:
         for segment in segments:
             yield from slices(segment.batch)
 
-    def _without_known(self, job: _Job, took: Deliveries) -> Deliveries:
-        """Without what the youngest segments hold: a broker that was killed gives it out again."""
-        known = match_settled(_keys(job.queue, took), self._recent(job.queue))
-        if not known:
-            return took
-        log.warning(
-            "queue %s gave out %d messages that were acknowledged before; dropped",
-            job.queue,
-            len(known),
-        )
-        return took.without({took.redelivered[index] for index in known})
-
-    def _recent(self, queue: str) -> list[Key]:
-        """The rows of the youngest segments, oldest first."""
+    def _recent(self, job: _Job) -> list[Key]:
+        """The rows of the youngest settled segments, oldest first."""
         recent: list[list[Key]] = []
         newest: float | None = None
-        for start in reversed(self._ledger.shelves().of(queue).starts):
-            segment = self._ledger.read(queue, start)
-            if segment is None:
+        doubtful = {segment.start for segment in job.resolving}
+        left = _MOST_UNACKED - sum(segment.rows for segment in job.resolving)
+        for start in reversed(self._ledger.shelves().of(job.queue).starts):
+            segment = self._ledger.read(job.queue, start)
+            if segment is None or start in doubtful:
                 continue
             newest = newest or segment.written_at
-            if newest - segment.written_at > self._options.retention_s:
+            left -= segment.rows
+            if newest - segment.written_at > self._options.retention_s or left < 0:
                 break
             recent.append(keys_of(segment.batch))
         return [key for keys in reversed(recent) for key in keys]

@@ -1,0 +1,185 @@
+"""A broker of a few rules, in memory: what a drain may rely on, and everything that may go wrong.
+
+It speaks to ``Tap`` as a session does. Frames that a client sent are worked through one by one when
+the client reads, so a cut may come between any two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from warren.amqp import methods as m
+from warren.client.blocking import BlockingChannel
+from warren.errors import AccessRefused, ConnectionLost, HostUnreachable
+
+
+@dataclass
+class Message:
+    position: int
+    body: bytes
+    redelivered: bool = False
+
+
+class Queue:
+    """Messages in order; a returned one goes back to its place."""
+
+    def __init__(self) -> None:
+        self.ready: list[Message] = []
+        self.forgettable: list[Message] = []
+        self.published = 0
+        self.consumer: Holder | None = None
+
+    def publish(self, body: bytes) -> None:
+        self.ready.append(Message(self.published, body))
+        self.published += 1
+
+    def give_back(self, messages: list[Message]) -> None:
+        for message in messages:
+            message.redelivered = True
+        self.ready = sorted([*self.ready, *messages], key=lambda message: message.position)
+
+    def crash(self, forget: int) -> None:
+        """The broker dies: the last acknowledgements are forgotten, all is flagged redelivered."""
+        lost = self.forgettable[len(self.forgettable) - forget :] if forget else []
+        self.forgettable = []
+        self.give_back([*lost, *self.ready])
+        self.ready = sorted({id(each): each for each in self.ready}.values(), key=_position)
+
+
+def _position(message: Message) -> int:
+    return message.position
+
+
+class Holder:
+    """What the broker knows of one channel."""
+
+    def __init__(self, channel: BlockingChannel) -> None:
+        self.channel = channel
+        self.prefetch = 0
+        self.unacked: dict[int, Message] = {}
+        self.next_tag = 1
+
+
+class Link:
+    """Stands for a connection; ``session`` is itself."""
+
+    def __init__(self, broker: Model) -> None:
+        self.broker = broker
+        self.session = self
+        self.is_open = True
+        self._sent: list[tuple[int, Any]] = []
+        self._holders: dict[int, Holder] = {}
+
+    # -- what a drain calls ----------------------------------------------------------------------
+    def begin_channel(self, kind: Callable[[Any], Any]) -> Any:
+        channel = kind(self)
+        channel.number = len(self._holders) + 1
+        self._holders[channel.number] = Holder(channel)
+        return channel
+
+    def send(self, number: int, method: m.Method) -> None:
+        self._sent.append((number, method))
+
+    def close_channel(self, number: int) -> None:
+        self._sent.append((number, "close"))
+
+    def flush(self) -> None:
+        """What was sent is worked through when the client reads."""
+
+    def pump(self, timeout_s: float) -> bool:
+        if not self.is_open:
+            raise ConnectionLost("model", "cut")
+        busy = bool(self._sent)
+        while self._sent:
+            if self.broker.cut_now():
+                self.abandon()
+                raise ConnectionLost("model", "cut")
+            number, method = self._sent.pop(0)
+            self._work(self._holders[number], method)
+        return busy
+
+    def close(self) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        self.is_open = False
+        for holder in self._holders.values():
+            self._drop(holder)
+
+    # -- what the broker does --------------------------------------------------------------------
+    def _work(self, holder: Holder, method: Any) -> None:
+        queue = self.broker.queue
+        if method == "close":
+            self._drop(holder)
+            holder.channel.closed(None)
+        elif isinstance(method, m.QueueDeclare):
+            consumers = int(queue.consumer is not None)
+            holder.channel.method(m.QueueDeclareOk("q", len(queue.ready), consumers))
+        elif isinstance(method, m.BasicQos):
+            holder.prefetch = method.prefetch_count
+        elif isinstance(method, m.BasicConsume):
+            if queue.consumer is not None:
+                holder.channel.closed(AccessRefused("exclusive"))
+                return
+            queue.consumer = holder
+            holder.channel.method(m.BasicConsumeOk("warren"))
+        elif isinstance(method, m.BasicCancel):
+            queue.consumer = None
+        elif isinstance(method, m.BasicAck):
+            self._ack(holder, method)
+        self._deliver(queue)
+
+    def _ack(self, holder: Holder, method: m.BasicAck) -> None:
+        for tag in sorted(holder.unacked):
+            if tag == method.delivery_tag or (method.multiple and tag < method.delivery_tag):
+                self.broker.queue.forgettable.append(holder.unacked.pop(tag))
+
+    def _deliver(self, queue: Queue) -> None:
+        holder = queue.consumer
+        while holder and queue.ready and len(holder.unacked) < holder.prefetch:
+            message = queue.ready.pop(0)
+            holder.unacked[holder.next_tag] = message
+            holder.channel.deliver(
+                b"warren", holder.next_tag, message.redelivered, b"\0\1q", b"\0\0", message.body
+            )
+            holder.next_tag += 1
+
+    def _drop(self, holder: Holder) -> None:
+        queue = self.broker.queue
+        if queue.consumer is holder:
+            queue.consumer = None
+        queue.give_back(list(holder.unacked.values()))
+        holder.unacked.clear()
+
+
+class Model:
+    """The broker: one queue, and when to cut connections."""
+
+    def __init__(self) -> None:
+        self.queue = Queue()
+        #: After so many frames the connection is cut; None: never.
+        self.frames_to_cut: int | None = None
+        self.links: list[Link] = []
+
+    def connect(self) -> Any:
+        if self.frames_to_cut == -1:
+            raise HostUnreachable("model", "down")
+        self.links.append(Link(self))
+        return self.links[-1]
+
+    def cut_now(self) -> bool:
+        if self.frames_to_cut is None:
+            return False
+        self.frames_to_cut -= 1
+        if self.frames_to_cut > 0:
+            return False
+        self.frames_to_cut = None
+        return True
+
+    def kill(self, forget: int) -> None:
+        for link in self.links:
+            link.abandon()
+        self.links.clear()
+        self.queue.crash(forget)

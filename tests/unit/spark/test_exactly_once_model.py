@@ -1,0 +1,163 @@
+"""Random crashes of tasks, connections, disks and the broker, against a model of a broker: every
+message comes out once, in order. Hypothesis prints what led to a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.spark.model_broker import Model
+from warren.errors import LedgerUnusable
+from warren.spark import drain as drain_module
+from warren.spark.drain import Drain, Range
+from warren.spark.ledger import Ledger
+from warren.spark.ledger_files import LocalFiles
+from warren.spark.options import SourceOptions
+
+OPTIONS = SourceOptions.parse({"queues": "q", "prefetch": "4"})
+POINTS = ["before segment", "after segment", "before ack", "after ack", "before settled"]
+
+
+class Crash(Exception):
+    """kill -9."""
+
+
+class Disk(LocalFiles):
+    """Refuses writes when told, before or after they are done."""
+
+    fault: str | None = None
+
+    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+        fault, self.fault = self.fault, None
+        if fault == "full" and name.endswith(".arrow"):
+            raise LedgerUnusable(self.place, "No space left on device")
+        made = super().put_new(name, data, lasting=lasting)
+        if fault == "dies after write":
+            raise Crash(name)
+        return made
+
+
+class Job:
+    """What Spark does: it retries a batch until it is through, and may read it again."""
+
+    def __init__(self, folder: str) -> None:
+        self.broker = Model()
+        self.disk = Disk(folder)
+        self.ledger = Ledger(self.disk)
+        self.ledger.create()
+        self.position = 0
+        self.table: list[bytes] = []
+        self.suspicious = True
+
+    def attempt(self, end: int, *, point: str | None = None, crashes: int = 1) -> list[bytes]:
+        left = [crashes]
+
+        def probe(at: str, _: str) -> None:
+            if at == point:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Crash(at)
+
+        drain = Drain(
+            OPTIONS, self.ledger, probe=probe, connect=self.broker.connect, reconnect_s=60
+        )
+        batches = drain.rows([Range("q", self.position, end, "exclusive", self.suspicious)])
+        return [body for batch in batches for body in batch.column("body").to_pylist()]
+
+    def batch(self, fault: Any) -> None:
+        """One micro-batch, attempted with a fault first and then until it is through."""
+        ready = len(self.broker.queue.ready)
+        if not ready:
+            return
+        end = self.position + ready
+        try:
+            self._apply(fault)
+            kind, detail = fault or (None, 1)
+            rows = self.attempt(end, point=kind if kind in POINTS else None, crashes=detail or 1)
+        except (Crash, LedgerUnusable):
+            for link in self.broker.links:
+                link.abandon()
+            rows = self.attempt(end)
+        if fault and fault[0] == "reread":
+            assert self.attempt(end) == rows
+        self.broker.frames_to_cut = None
+        self.disk.fault = None
+        self.table += rows
+        self.position = end
+        self.suspicious = False
+
+    def _apply(self, fault: Any) -> None:
+        kind, detail = fault or (None, 0)
+        if kind == "cut":
+            self.broker.frames_to_cut = detail
+        elif kind in ("full", "dies after write"):
+            self.disk.fault = kind
+        elif kind == "broker dies":
+            self.broker.kill(min(detail, len(self.broker.queue.forgettable)))
+            self.suspicious = True
+        elif kind == "prune":
+            self.ledger.prune({"q": self.position}, older_than=float("inf"))
+
+
+def task_faults() -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.none(),
+        st.tuples(st.sampled_from(POINTS), st.integers(1, 3)),
+        st.tuples(st.just("cut"), st.integers(1, 20)),
+        st.tuples(st.sampled_from(["full", "dies after write", "reread", "prune"]), st.just(1)),
+    )
+
+
+def faults() -> st.SearchStrategy[Any]:
+    return st.one_of(task_faults(), st.tuples(st.just("broker dies"), st.integers(0, 6)))
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain_module, "_RETRY_S", 0.0)
+
+
+quick = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+Steps = list[tuple[int, Any]]
+
+
+def run(steps: Steps, body: Any) -> tuple[Job, list[bytes]]:
+    with TemporaryDirectory() as folder:
+        job = Job(str(Path(folder) / "ledger"))
+        published: list[bytes] = []
+        for count, fault in steps:
+            for _ in range(count):
+                published.append(body(len(published)))
+                job.broker.queue.publish(published[-1])
+            job.batch(fault)
+        for _ in range(3):
+            job.batch(None)
+        assert job.ledger.shelves().of("q").in_doubt == []
+        return job, published
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 9), faults()), min_size=1, max_size=6))
+def test_each_message_comes_out_once_and_in_order(steps: Steps) -> None:
+    # With one single message to go by, one that a killed broker gives out again is kept.
+    job, published = run([(2, None), *steps], lambda number: b"%d" % number)
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
+
+
+@quick
+@given(st.integers(1, 9), st.integers(0, 9), task_faults())
+def test_equal_messages_are_neither_lost_nor_doubled_by_one_crash(
+    before: int, after: int, fault: Any
+) -> None:
+    job, published = run([(before, fault), (after, None)], lambda number: b"tick")
+
+    assert job.table == published

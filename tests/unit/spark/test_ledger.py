@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+
+from warren.client.blocking_reader import Deliveries
+from warren.errors import (
+    LedgerDamaged,
+    LedgerGone,
+    LedgerInUse,
+    LedgerMismatch,
+    LedgerTooNew,
+    LedgerUnusable,
+)
+from warren.spark.deliveries import to_batch
+from warren.spark.ledger import Ledger, Segment, Shelf, parse_name, prunable, stem_of
+
+
+def segment(queue: str = "q", start: int = 0, bodies: int = 3, end: int | None = None) -> Segment:
+    took = Deliveries()
+    for number in range(bodies):
+        took.bodies.append(b"%d" % (start + number))
+        took.routes.append(b"\x00\x01q")
+        took.properties.append(b"\0\0")
+    batch = to_batch(took, queue, start, 1_000_000)
+    return Segment(queue, start, start + bodies if end is None else end, batch, 5.0, "run")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger.at(str(tmp_path / "ledger"))
+    ledger.create()
+    return ledger
+
+
+def test_a_segment_comes_back_as_it_was_written(ledger: Ledger) -> None:
+    written = segment(end=9)
+    assert ledger.write(written)
+
+    found = ledger.read("q", 0)
+
+    assert found == written
+    assert found.batch.equals(written.batch)
+
+
+def test_a_segment_without_rows_comes_back(ledger: Ledger) -> None:
+    ledger.write(segment(bodies=0, end=5))
+
+    found = ledger.read("q", 0)
+
+    assert found is not None
+    assert (found.rows, found.end) == (0, 5)
+
+
+def test_a_segment_is_a_plain_file_that_pyarrow_opens(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.write(segment())
+    (path,) = (tmp_path / "ledger").glob("*.arrow")
+
+    with pa.ipc.open_file(path) as reader:
+        assert reader.read_all().column("body").to_pylist() == [b"0", b"1", b"2"]
+
+
+def test_a_segment_is_never_replaced(ledger: Ledger) -> None:
+    assert ledger.write(segment(bodies=3))
+    assert not ledger.write(segment(bodies=2))
+
+    found = ledger.read("q", 0)
+    assert found is not None
+    assert found.rows == 3
+
+
+def test_of_many_writers_at_once_one_wins(ledger: Ledger) -> None:
+    won: list[int] = []
+    ready = threading.Barrier(8)
+
+    def write(rows: int) -> None:
+        ready.wait()
+        if ledger.write(segment(bodies=rows)):
+            won.append(rows)
+
+    threads = [threading.Thread(target=write, args=(rows,)) for rows in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (winner,) = won
+    found = ledger.read("q", 0)
+    assert found is not None
+    assert found.rows == winner
+
+
+@pytest.mark.parametrize("queue", ["a/b", "ä ö", "..", "a@1", "%41", "x" * 255, "ß" * 127])
+def test_any_name_of_a_queue_can_be_written_down(ledger: Ledger, queue: str) -> None:
+    ledger.write(segment(queue))
+    ledger.settle(queue, 0)
+
+    assert ledger.shelves().of(queue) == Shelf([0], {0})
+    found = ledger.read(queue, 0)
+    assert found is not None
+    assert found.queue == queue
+
+
+def test_long_names_that_begin_alike_are_told_apart() -> None:
+    assert stem_of("x" * 254 + "a") != stem_of("x" * 254 + "b")
+
+
+def test_other_files_in_the_folder_are_left_alone(ledger: Ledger, tmp_path: Path) -> None:
+    for name in ("notes.txt", "q@.arrow", "@1.arrow", ".tmp-q@1.arrow"):
+        (tmp_path / "ledger" / name).touch()
+
+    assert ledger.shelves() == {}
+    assert parse_name("ledger.json") is None
+
+
+# -- damage --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("at", [0, 10, 0.3, 0.5, 0.9, -1])
+def test_one_wrong_octet_anywhere_is_found(ledger: Ledger, tmp_path: Path, at: float) -> None:
+    ledger.write(segment(bodies=50))
+    (path,) = (tmp_path / "ledger").glob("*.arrow")
+    data = bytearray(path.read_bytes())
+    place = int(at * len(data)) if isinstance(at, float) else at
+    data[place] ^= 0x01
+    path.write_bytes(data)
+
+    with pytest.raises(LedgerDamaged, match=path.name):
+        ledger.read("q", 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_segment_cut_short_is_found(ledger: Ledger, tmp_path: Path, share: float) -> None:
+    ledger.write(segment())
+    (path,) = (tmp_path / "ledger").glob("*.arrow")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+
+    with pytest.raises(LedgerDamaged):
+        ledger.read("q", 0)
+
+
+def test_a_body_that_looks_like_a_checksum_does_no_harm(ledger: Ledger) -> None:
+    took = Deliveries()
+    took.bodies.append(b"warren.crc32:--------" * 3)
+    took.routes.append(b"\0\0")
+    took.properties.append(b"\0\0")
+    ledger.write(Segment("q", 0, 1, to_batch(took, "q", 0, 0)))
+
+    assert ledger.read("q", 0) is not None
+
+
+def test_a_format_of_the_future_is_left_alone(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "ledger" / "ledger.json").write_text('{"format": 2, "id": "x"}')
+
+    with pytest.raises(LedgerTooNew, match="format 2"):
+        ledger.identity()
+
+
+def test_segments_without_the_marker_are_not_taken_for_a_new_ledger(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.write(segment())
+    (tmp_path / "ledger" / "ledger.json").unlink()
+
+    with pytest.raises(LedgerDamaged, match=r"ledger\.json"):
+        ledger.create()
+
+
+def test_a_ledger_that_vanished_is_missed(ledger: Ledger, tmp_path: Path) -> None:
+    known = ledger.create()
+    ledger.require(known)
+    (tmp_path / "ledger").rename(tmp_path / "elsewhere")
+    with pytest.raises(LedgerGone, match="it is gone"):
+        ledger.require(known)
+
+    ledger.create()
+    with pytest.raises(LedgerGone, match=known):
+        ledger.require(known)
+
+
+def test_a_ledger_has_one_owner(ledger: Ledger) -> None:
+    ledger.claim("query one")
+    ledger.claim("query one")
+
+    with pytest.raises(LedgerInUse, match="query one"):
+        ledger.claim("query two")
+
+
+def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(LedgerUnusable, match="nothing is lost"):
+        Ledger.at(str(tmp_path / "file" / "ledger")).create()
+
+
+def test_a_full_disk_leaves_no_half_segment(ledger: Ledger, tmp_path: Path) -> None:
+    with refusing_disk(), pytest.raises(LedgerUnusable, match="No space left"):
+        ledger.write(segment())
+
+    assert sorted(os.listdir(tmp_path / "ledger")) == ["ledger.json"]
+    assert ledger.write(segment())
+
+
+@contextmanager
+def refusing_disk() -> Iterator[None]:
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", refuse)
+        yield
+
+
+def test_a_segment_is_on_disk_before_it_has_its_name(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, link = os.fsync, os.link
+    monkeypatch.setattr(os, "fsync", lambda file: steps.append("fsync") or fsync(file))
+    monkeypatch.setattr(os, "link", lambda *names: steps.append("name") or link(*names))
+
+    ledger.write(segment())
+
+    assert steps == ["fsync", "name", "fsync"]  # the file, its name, the folder
+
+
+# -- chains --------------------------------------------------------------------------------------
+def test_a_chain_ends_where_the_next_segment_is_missing(ledger: Ledger) -> None:
+    ledger.write(segment(start=0, bodies=3))
+    ledger.write(segment(start=3, bodies=1, end=6))
+
+    segments, at = ledger.chain("q", 0, 10)
+
+    assert [each.start for each in segments] == [0, 3]
+    assert at == 6
+
+
+def test_a_segment_that_reaches_beyond_the_range_is_an_error(ledger: Ledger) -> None:
+    ledger.write(segment(bodies=5))
+
+    with pytest.raises(LedgerMismatch, match="two queries"):
+        ledger.chain("q", 0, 4)
+
+
+# -- pruning -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("starts", "settled", "committed", "gone"),
+    [
+        ([0, 5, 9], {0, 5, 9}, 9, [0, 5]),
+        ([0, 5, 9], {0, 5, 9}, 100, [0, 5]),
+        ([0, 5, 9], {0, 5, 9}, 5, [0]),
+        ([0, 5, 9], {0, 5, 9}, 4, []),
+        ([0, 5, 9], {5, 9}, 9, [5]),
+        ([0], {0}, 100, []),
+        ([], set(), 100, []),
+    ],
+)
+def test_only_what_nobody_needs_is_pruned(
+    starts: list[int], settled: set[int], committed: int, gone: list[int]
+) -> None:
+    assert list(prunable(Shelf(starts, settled), committed)) == gone
+
+
+def test_pruning_spares_the_young(ledger: Ledger, tmp_path: Path) -> None:
+    for start in (0, 3, 6):
+        ledger.write(segment(start=start))
+        ledger.settle("q", start)
+
+    assert ledger.prune({"q": 6}, older_than=0.0) == 0
+    assert ledger.prune({"q": 6}, older_than=float("inf")) == 2
+    assert ledger.shelves().of("q") == Shelf([6], {6})
+
+
+def test_a_prune_that_was_cut_short_is_finished_by_the_next(ledger: Ledger) -> None:
+    ledger.settle("q", 0)  # the mark of a segment that is gone
+
+    ledger.prune({"q": 5}, older_than=0.0)
+
+    assert json.dumps(sorted(ledger.files.names())) == '["ledger.json"]'
