@@ -18,6 +18,13 @@ RETRY_S = 0.05
 _ACCESS_REFUSED = 403
 
 
+def share(*arguments: str) -> None:
+    """Be a member of a group."""
+    from warren.cli.scenes import member  # asyncio and the groups: the others do without
+
+    member.share(*arguments)
+
+
 def work(url: str, queue: str, how: str, work_ms: str, stop_at: str) -> None:
     """Consume in order, acknowledging each message when its work is done.
 
@@ -60,6 +67,7 @@ def _handle(link: Link, delivery: Delivery, work_s: float, stop_at: int) -> None
 
 _TASKS: dict[str, Callable[..., None]] = {
     "work": work,
+    "share": share,
     "publish": load.publish,
     "consume": load.consume,
     "ping": load.ping,
