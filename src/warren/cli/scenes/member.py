@@ -53,5 +53,5 @@ async def _share(url: str, group: str, queues: tuple[str, ...]) -> None:
         url, group, queues, listener=Telling(), min_interval_s=MIN_INTERVAL_S, prefetch=5
     ) as member:
         tell("joined")
-        while member.snapshot().connected:
+        while member.snapshot().connected:  # noqa: ASYNC110 - nobody tells, and it is a demo
             await asyncio.sleep(0.1)
