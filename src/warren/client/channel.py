@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import secrets
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warren.amqp import methods as m
 from warren.amqp.properties import Properties, encode_properties
 from warren.amqp.tables import Table
+from warren.client.callbacks import call_each
 from warren.client.confirm import Confirm
 from warren.client.consumer import Consumer, Deliveries, OnCancel, OnMessage
 from warren.client.declaring import Declaring
@@ -24,7 +26,9 @@ from warren.errors import (
     ConfigError,
     ConnectionClosed,
     ConsumerCancelled,
+    NotFound,
     Refusal,
+    Unavailable,
     Unconfirmed,
     WarrenError,
 )
@@ -86,18 +90,33 @@ class Channel(Declaring):
         if self.confirms:
             lane.confirming = True
             calls.append(lane.call(m.ConfirmSelect(), m.ConfirmSelectOk))
-        for consumer in self.consumers.values():
+        consumers = list(self.consumers.values())
+        for consumer in consumers:
             lane.consumers[consumer.key] = consumer
-            calls.append(lane.call(_consume(consumer), m.BasicConsumeOk))
+        consuming = [lane.call(_consume(each), m.BasicConsumeOk) for each in consumers]
         for call in calls:
             await call
+        for consumer, call in zip(consumers, consuming, strict=True):
+            try:
+                await call
+            except NotFound as refusal:
+                self._queue_gone(consumer, refusal)
+                raise
         if self.closed is not None:
             lane.close()
             return
         self._lane = lane
+        for consumer in consumers:
+            if not consumer.active:  # cancelled meanwhile
+                lane.call(m.BasicCancel(consumer.tag), m.BasicCancelOk)
         if self._ready is not None and not self._ready.done():
             self._ready.set_result(None)
         self.resume()
+
+    def _queue_gone(self, consumer: Consumer, refusal: NotFound) -> None:
+        """A queue that was deleted meanwhile: as if the broker had cancelled its consumer."""
+        if not isinstance(refusal, Unavailable):
+            self.cancelled(consumer, ConsumerCancelled(consumer.queue, consumer.tag))
 
     def resume(self) -> None:
         """Publish what had to wait."""
@@ -158,7 +177,10 @@ class Channel(Declaring):
                 self._encoded = (properties, encoded)
         confirm = Confirm(body, exchange, routing_key, encoded, mandatory)
         if threading.get_ident() != self._thread:
-            self.loop.call_soon_threadsafe(self._send_late, confirm)
+            try:
+                self.loop.call_soon_threadsafe(self._send_late, confirm)
+            except RuntimeError:
+                raise ChannelClosed("its event loop is closed") from None
         else:
             self._send(confirm)
         return confirm
@@ -186,6 +208,8 @@ class Channel(Declaring):
     async def confirmed(self, at_most: int = 0) -> None:
         """Wait until no more than ``at_most`` publishes are without an answer.
 
+        On a channel without confirms: until the socket has taken all of them.
+
         Raises:
             PublishFailed: one of them failed and was not awaited by itself; the first of them.
         """
@@ -193,6 +217,8 @@ class Channel(Declaring):
             waiter = self.loop.create_future()
             self._waiters.append((at_most, waiter))
             await waiter
+        if not self.confirms and self._lane is not None:
+            await self._lane.link.room()
         failed, self._failed = self._failed, []
         for confirm in failed:
             if not confirm.seen and confirm.error is not None:
@@ -216,8 +242,7 @@ class Channel(Declaring):
         self._on_return.append(callback)
 
     def returned(self, message: Returned) -> None:
-        for callback in self._on_return:
-            callback(message)
+        call_each(self._on_return, message)
 
     # -- consuming -------------------------------------------------------------------------------
     async def set_prefetch(self, prefetch: int) -> None:
@@ -282,7 +307,9 @@ class Channel(Declaring):
         consumer.active = False
         lane = self._lane
         if lane is not None and lane.open:
-            await lane.call(m.BasicCancel(consumer.tag), m.BasicCancelOk)
+            # An error means that the lane is gone, and the consumer with it.
+            with contextlib.suppress(WarrenError):
+                await lane.call(m.BasicCancel(consumer.tag), m.BasicCancelOk)
             lane.consumers.pop(consumer.key, None)
         if all(other.queue != consumer.queue for other in self.consumers.values()):
             self.topology.auto_deleted(consumer.queue)
@@ -352,17 +379,18 @@ class Channel(Declaring):
             self._ended(refusal)
 
     def lane_lost(self, lane: Lane, error: WarrenError | None) -> None:
-        self._unsure(lane, str(error or "the connection was closed"))
+        again = self.republish and self.closed is None and self.connection.reconnects
+        self._unsure(lane, str(error or "the connection was closed"), again=again)
         if lane is self._lane:
             self._lane = None
         if not self.connection.reconnects:
             self._ended(error or ChannelClosed("the connection was closed"), told=error is not None)
 
-    def _unsure(self, lane: Lane, reason: str) -> None:
+    def _unsure(self, lane: Lane, reason: str, *, again: bool = False) -> None:
         """Publishes of a lane that is gone: nobody knows what became of them."""
         unconfirmed = list(lane.unconfirmed.values())
         lane.unconfirmed.clear()
-        if self.republish and self.closed is None and self.connection.reconnects:
+        if again:
             self._backlog[:0] = unconfirmed
             return
         for confirm in unconfirmed:
@@ -389,8 +417,8 @@ class Channel(Declaring):
                 consumer.ended(error)
             else:
                 consumer.active = False
-        for callback in self._on_closed if told else ():
-            callback(error)
+        if told:
+            call_each(self._on_closed, error)
 
     def refused(self, refusal: WarrenError) -> None:
         """It could not be made again."""

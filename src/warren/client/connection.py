@@ -20,6 +20,7 @@ from warren.amqp import methods as m
 from warren.amqp.client import ClientSession
 from warren.client.address import Address, parse_urls
 from warren.client.backoff import Backoff
+from warren.client.callbacks import call_each
 from warren.client.channel import Channel
 from warren.client.dial import Dialer
 from warren.client.lane import Answer, Lane, Nobody
@@ -38,6 +39,8 @@ from warren.errors import (
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 5.0
+#: A connection that lasted this long was a good one: the delays begin anew.
+STEADY_S = 10.0
 PREFETCH = 100
 #: A refusal that time does not heal.
 _FINAL = (PreconditionFailed,)
@@ -104,6 +107,10 @@ class Connection:
         self._on_blocked: list[Callable[[str | None], None]] = []
         self._coming_back: asyncio.Task[None] | None = None
         self._restoring: set[asyncio.Task[None]] = set()
+        self._attempt = 0
+        self._up_since = 0.0
+        #: Something could not be declared again, yet.
+        self._undeclared = False
         self._ready: asyncio.Future[None] | None = None
 
     # -- life ------------------------------------------------------------------------------------
@@ -141,7 +148,7 @@ class Connection:
             return
         if wait and self.state == "open" and self.blocked is None:
             await self._last_confirms()
-        was_open, self.state, self.reconnects = self.state == "open", "closed", False
+        self.state, self.reconnects = "closed", False
         for task in [self._coming_back, *self._restoring]:
             if task is not None:
                 task.cancel()
@@ -149,7 +156,7 @@ class Connection:
                     await task
         for channel in list(self.channels):
             channel.leave()
-        if was_open:
+        if not self.link.session.finished:
             await self._goodbye()
         self._wake()
 
@@ -198,8 +205,8 @@ class Connection:
                 await channel.open()
             except BaseException as error:
                 self.forget(channel)
-                if isinstance(error, ConnectionLost) and self.reconnects:
-                    continue
+                if isinstance(error, WarrenError) and self.state == "down":
+                    continue  # it was the connection's end, not the channel's
                 raise
             return channel
 
@@ -247,8 +254,7 @@ class Connection:
         if reason is None:
             for channel in list(self.channels):
                 channel.resume()
-        for callback in self._on_blocked:
-            callback(reason)
+        call_each(self._on_blocked, reason)
 
     def link_lost(self, link: Link, error: WarrenError) -> None:
         if link is not self.link or self.state == "closed":
@@ -262,8 +268,7 @@ class Connection:
                 self._coming_back = self.loop.create_task(
                     self._come_back_loop(), name=f"warren reconnect {link.address}"
                 )
-            for callback in self._on_lost:
-                callback(error)
+            call_each(self._on_lost, error)
         self._wake()
 
     # -- connecting ------------------------------------------------------------------------------
@@ -332,10 +337,11 @@ class Connection:
 
     # -- coming back -----------------------------------------------------------------------------
     async def _come_back_loop(self) -> None:
-        attempt = 0
+        if self.loop.time() - self._up_since > STEADY_S:
+            self._attempt = 0
         while self.state == "down":
-            await asyncio.sleep(self._backoff.delay_s(attempt))
-            attempt += 1
+            await asyncio.sleep(self._backoff.delay_s(self._attempt))
+            self._attempt += 1
             # The next host first: the one that was lost is the least likely to answer.
             self.addresses.append(self.addresses.pop(0))
             try:
@@ -351,10 +357,9 @@ class Connection:
                 log.warning("lost again while coming back: %s", error)
                 self.link.abort()
                 continue
-            self.state = "open"
+            self.state, self._up_since = "open", self.loop.time()
             self._wake()
-            for callback in self._on_restored:
-                callback()
+            call_each(self._on_restored)
             return
 
     async def _restore(self) -> None:
@@ -364,6 +369,7 @@ class Connection:
             raise ConnectionLost(self.address, "cut while channels were made again")
 
     async def _declare_again(self) -> None:
+        self._undeclared = False
         for declarations in (self.topology.objects, self.topology.bindings):
             left = declarations()
             while left:
@@ -381,6 +387,7 @@ class Connection:
                 if self.link.session.finished:
                     raise
                 log.warning("could not do %s again: %s", method.name, refusal)
+                self._undeclared = self._undeclared or not isinstance(refusal, _FINAL)
                 return number + 1
             if isinstance(method, m.QueueDeclare) and isinstance(ok, m.QueueDeclareOk):
                 self._renamed(method.queue, ok.queue)
@@ -422,8 +429,15 @@ class Connection:
 
     async def _channel_later(self, channel: Channel, attempt: int) -> None:
         generation = self.generation
-        await asyncio.sleep(self._backoff.delay_s(attempt + 1))
-        if channel.closed is None and generation == self.generation:
+        await asyncio.sleep(self._backoff.delay_s(attempt))
+        if channel.closed is not None or generation != self.generation:
+            return
+        try:
+            if self._undeclared:  # an exclusive queue is there only once it is declared again
+                await self._declare_again()
+        except WarrenError:
+            return
+        if generation == self.generation:
             await self._channel_again(channel, attempt + 1)
 
     def __repr__(self) -> str:

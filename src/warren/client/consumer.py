@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from warren.amqp.tables import raw
+from warren.client.callbacks import call_each
 from warren.client.delivery import Delivery
 from warren.errors import WarrenError
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from warren.client.channel import Channel
+
+log = logging.getLogger(__name__)
 
 OnMessage = Callable[[Delivery], None]
 OnCancel = Callable[[WarrenError], None]
@@ -59,8 +63,10 @@ class Consumer:
         """The broker has cancelled it, or its channel is closed."""
         if self.active:
             self.active = False
-            if self.on_cancel is not None:
-                self.on_cancel(error)
+            if self.on_cancel is None:
+                log.warning("%r gets no more messages: %s", self, error)
+            else:
+                call_each([self.on_cancel], error)
 
     def __repr__(self) -> str:
         return f"<consumer {self.tag} of {self.queue}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -94,8 +95,11 @@ class Delivery:
 
     @property
     def stale(self) -> bool:
-        """True when the channel it came on is gone: the message will come again, to somebody."""
-        return not self.lane.open
+        """True when the channel it came on is gone: the message will come again, to somebody.
+
+        Also when this process was stopped for so long that the broker may have given it up.
+        """
+        return not self.lane.open or self.lane.link.overslept(time.monotonic())
 
     def ack(self) -> bool:
         """The message is done."""

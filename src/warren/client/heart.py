@@ -7,6 +7,7 @@ loses no connection. (Code that keeps Python's interpreter lock for an hour does
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import Protocol
@@ -62,5 +63,10 @@ class Heart:
             for member in due:
                 member.beat(now)
 
+    def forget_all(self) -> None:
+        """In a forked child: the connections, and the thread, are the parent's."""
+        self.__init__()  # type: ignore[misc]
+
 
 HEART = Heart()
+os.register_at_fork(after_in_child=HEART.forget_all)

@@ -259,7 +259,10 @@ class Lane:
         self._last_tag = delivery_tag
         consumer = self.consumers.get(consumer_tag)
         if consumer is None:
-            self._strayed(delivery_tag)
+            log.warning("a message for consumer %r, whom nobody knows", consumer_tag)
+            return
+        if not consumer.active and not consumer.no_ack:
+            self.nack(delivery_tag, True)  # on its way when the consumer was cancelled
             return
         delivery = Delivery(self, consumer, delivery_tag, redelivered, route, properties, body)
         if consumer.no_ack:
@@ -268,10 +271,6 @@ class Lane:
             consumer.callback(delivery)
         except Exception:  # the read loop must live; the message stays unsettled
             log.exception("%r: the callback failed over %r", consumer, delivery)
-
-    def _strayed(self, delivery_tag: int) -> None:
-        """A message for a consumer that was cancelled meanwhile: back with it."""
-        self.nack(delivery_tag, True)
 
     def content(self, method: m.Method, properties: bytes, body: bytes) -> None:
         if isinstance(method, m.BasicGetOk):

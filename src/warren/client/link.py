@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from warren.amqp import methods as m
 from warren.amqp.client import ClientSession
@@ -25,6 +25,8 @@ from warren.errors import ConnectionClosed, ConnectionLost, WarrenError
 log = logging.getLogger(__name__)
 
 READ_SIZE = 1 << 18
+#: Reads in a row over TLS, which gives out 16 KiB at most at a time.
+TLS_READS = 16
 #: Octets that are handed to the socket without waiting for the end of the loop's turn.
 WRITE_SOON = 1 << 16
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -59,12 +61,14 @@ class Link:
         self._owner = owner
         self._socket = sock
         self._file = sock.fileno()
+        self._reads = TLS_READS if isinstance(sock, ssl.SSLSocket) else 1
         self._lock = threading.Lock()
         self._unsent = bytearray()
         self._out_bytes = 0
         self._scheduled = False
         self.reading = False
         self._open = True
+        self._overslept = False
         self._watching_writes = False
         self._timer: asyncio.TimerHandle | None = None
         self._room: asyncio.Future[None] | None = None
@@ -102,7 +106,11 @@ class Link:
             for lane in dirty:
                 lane.flush()
         if self.session.out and self._open:
-            self._write(self.session.data_to_send(time.monotonic()))
+            now = time.monotonic()
+            if self.overslept(now):
+                self._give_up()
+                return
+            self._write(self.session.data_to_send(now))
         if self.session.finished:
             self._finish()
 
@@ -166,6 +174,15 @@ class Link:
         return session.sent_at + session.heartbeat_s / 2
 
     def beat(self, now: float) -> None:
+        if self.loop.is_closed():
+            # Nobody will ever read again: the broker must not believe in us.
+            HEART.discard(self)
+            self._socket.close()
+            return
+        if self.overslept(now):
+            self.session.sent_at = float("inf")  # no beat any more
+            self.loop.call_soon_threadsafe(self._give_up)
+            return
         self.session.sent_at = now
         try:
             with self._lock:
@@ -186,41 +203,34 @@ class Link:
 
     # -- reading ---------------------------------------------------------------------------------
     def _readable(self) -> None:
-        try:
-            with self._lock:
-                data = self._socket.recv(READ_SIZE)
-        except _NOT_NOW:
-            return
-        except OSError as error:
-            self._broken(error)
-            return
-        if not data:
-            self._lose("the broker hung up")
-            return
         self.reading = True
         try:
-            self._take(data)
+            for _ in range(self._reads):
+                data = self._receive()
+                if data is None:
+                    break
+                self.turn_began = time.monotonic()
+                self.session.receive(data, self.turn_began)
+                if not self._open:
+                    break
         finally:
             self.reading = False
         self.flush()
 
-    def _take(self, data: bytes) -> None:
-        session = self.session
-        while True:
-            self.turn_began = time.monotonic()
-            session.receive(data, self.turn_began)
-            if not isinstance(self._socket, ssl.SSLSocket) or not self._open:
-                return
-            # TLS may have more at hand that the selector knows nothing of.
-            try:
-                with self._lock:
-                    data = self._socket.recv(READ_SIZE)
-            except _NOT_NOW:
-                return
-            except OSError:
-                return  # found again, and told, at the next read
-            if not data:
-                return
+    def _receive(self) -> bytes | None:
+        """What there is to read; None if there is nothing, or never will be."""
+        try:
+            with self._lock:
+                data = self._socket.recv(READ_SIZE)
+        except _NOT_NOW:
+            return None
+        except OSError as error:
+            self._broken(error)
+            return None
+        if not data:
+            self._lose("the broker hung up")
+            return None
+        return data
 
     def _judge_later(self) -> None:
         heartbeat_s = self.session.heartbeat_s
@@ -265,6 +275,19 @@ class Link:
         self.session.close()
         self.schedule()
 
+    def overslept(self, now: float) -> bool:
+        """Whether we said nothing for so long that the broker may have given us up.
+
+        As after SIGSTOP, or a suspended machine: whatever it gave us may be somebody else's now.
+        Once true it stays so: all that we say is said after a look at this.
+        """
+        if not self._overslept and self.session.heartbeat_s:
+            self._overslept = now - self.session.sent_at >= 2 * self.session.heartbeat_s
+        return self._overslept
+
+    def _give_up(self) -> None:
+        self._lose(f"nothing was sent for {2 * self.session.heartbeat_s} s or more")
+
     def abort(self) -> None:
         """End at once."""
         self._lose("given up")
@@ -298,11 +321,3 @@ class Link:
 
     def __repr__(self) -> str:
         return f"<link to {self.address}>"
-
-
-def call_in(link: Link, function: Any, *arguments: Any) -> None:
-    """Call something in the link's event loop, from whatever thread."""
-    if threading.get_ident() == link.thread:
-        function(*arguments)
-    else:
-        link.loop.call_soon_threadsafe(function, *arguments)

@@ -28,6 +28,14 @@ async def until(check: Callable[[], Any], within_s: float = 20.0) -> Any:
     return answer
 
 
+async def holds(channel: Channel, queue: str, messages: int) -> None:
+    """Wait until so many messages are ready: RabbitMQ's queue is a process apart."""
+    deadline = time.monotonic() + 20
+    while (ready := (await channel.declare_queue(queue, passive=True)).messages) != messages:
+        assert time.monotonic() < deadline, f"{queue} holds {ready} messages, not {messages}"
+        await asyncio.sleep(0.01)
+
+
 @pytest.fixture
 async def dial(broker: TestBroker, name: Any) -> AsyncIterator[Dial]:
     """Opens connections; all are closed after the test, before its queues go."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client.conftest import Dial, until
+from tests.contract.client.conftest import Dial, holds, until
 from warren.client import Channel, Connection, Delivery
 from warren.errors import AccessRefused, ConfigError, ConsumerCancelled, WarrenError
 
@@ -19,14 +19,6 @@ async def filled(channel: Channel, queue: str, count: int) -> str:
         channel.publish(b"%d" % number, routing_key=queue)
     await channel.confirmed()
     return queue
-
-
-async def left(connection: Connection, queue: str) -> int:
-    """Messages in the queue once nobody holds any; what was acked before is gone by then."""
-    probe = await connection.channel()
-    info = await probe.declare_queue(queue, passive=True)
-    await probe.close()
-    return info.messages
 
 
 async def test_a_callback_gets_every_message_in_order(
@@ -47,7 +39,7 @@ async def test_a_callback_gets_every_message_in_order(
     first = got[0]
     assert (first.queue, first.exchange, first.routing_key) == (queue, "", queue)
     assert (first.consumer_tag, first.redelivered, first.delivery_tag) == (consumer.tag, False, 1)
-    assert await left(connection, queue) == 0
+    await holds(await connection.channel(), queue, 0)
 
 
 async def test_an_ack_for_each_of_many_in_any_order_settles_exactly_those(
@@ -72,7 +64,7 @@ async def test_an_ack_for_each_of_many_in_any_order_settles_exactly_those(
     assert [int(each.body) + 1 for each in bodies if each] == [
         tag for tag in range(1, 21) if tag not in settled
     ]
-    assert await left(connection, queue) == 0
+    await holds(await connection.channel(), queue, 0)
 
 
 async def test_nacks_between_acks_keep_their_meaning(
@@ -95,7 +87,7 @@ async def test_nacks_between_acks_keep_their_meaning(
     assert (again.body, again.redelivered) == (b"1", True)
     again.ack()
     await channel.close()
-    assert await left(connection, queue) == 0
+    await holds(await connection.channel(), queue, 0)
 
 
 async def test_a_delivery_can_be_settled_only_once(channel: Channel, name: Any) -> None:
@@ -133,7 +125,7 @@ async def test_threads_can_ack(connection: Connection, channel: Channel, name: A
     await channel.close()
 
     assert results == [True] * 200
-    assert await left(connection, queue) == 0
+    await holds(await connection.channel(), queue, 0)
 
 
 async def test_a_coroutine_as_callback_runs_as_many_at_once_as_the_prefetch_allows(
@@ -175,7 +167,7 @@ async def test_iteration_gets_every_message_and_gives_the_rest_back(
                 break
 
     assert bodies == [0, 1, 2, 3]
-    assert (await channel.declare_queue(queue, passive=True)).messages == 6
+    await holds(channel, queue, 6)
     following = await channel.get(queue)
     assert following is not None
     assert following.body == b"4"
@@ -216,8 +208,8 @@ async def test_no_ack_deliveries_need_none_and_disturb_no_ack_of_others(
         assert delivery.ack()
     await channel.close()
 
-    assert await left(connection, plain) == 0
-    assert await left(connection, acked) == 10
+    await holds(await connection.channel(), plain, 0)
+    await holds(await connection.channel(), acked, 10)
 
 
 async def test_a_cancelled_consumer_gets_nothing_more(
@@ -236,7 +228,7 @@ async def test_a_cancelled_consumer_gets_nothing_more(
     assert got[0].ack()
     await channel.close()
     assert (len(got), cancelled) == (1, [])
-    assert await left(connection, queue) == 1
+    await holds(await connection.channel(), queue, 1)
 
 
 async def test_the_broker_s_cancel_is_told(
@@ -302,7 +294,7 @@ async def test_a_hundred_channels_can_be_opened_and_consume_at_once(
 
     await until(lambda: sorted(got) == sorted(queues))
     await asyncio.gather(*(own.close() for own in channels))
-    assert (await channel.declare_queue(queues[0], passive=True)).messages == 1
+    await holds(channel, queues[0], 1)
 
 
 async def test_get_tells_how_many_are_left(channel: Channel, name: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import warren
-from tests.contract.client.conftest import Dial, until
+from tests.contract.client.conftest import Dial, holds, until
 from tests.support.brokers import TestBroker
 from warren.client import Channel, Connection, Returned
 from warren.errors import ChannelClosed, Nacked, NotFound, Unroutable
@@ -20,7 +20,7 @@ async def test_a_publish_that_was_awaited_is_in_the_queue(channel: Channel, name
 
     await channel.publish(b"x", routing_key=queue)
 
-    assert (await channel.declare_queue(queue, passive=True)).messages == 1
+    await holds(channel, queue, 1)
 
 
 async def test_many_publishes_are_confirmed_together(channel: Channel, name: Any) -> None:
@@ -32,7 +32,7 @@ async def test_many_publishes_are_confirmed_together(channel: Channel, name: Any
 
     assert channel.unconfirmed == 0
     assert all(confirm.done and confirm.error is None for confirm in confirms)
-    assert (await channel.declare_queue(queue, passive=True)).messages == 1000
+    await holds(channel, queue, 1000)
 
 
 async def test_a_window_lets_no_more_than_so_many_be_open(channel: Channel, name: Any) -> None:
@@ -166,7 +166,7 @@ async def test_without_confirms_a_publish_is_done_when_it_is_written(
     await channel.publish(b"x", routing_key=queue)
 
     assert channel.unconfirmed == 0
-    assert (await channel.declare_queue(queue, passive=True)).messages == 1
+    await holds(channel, queue, 1)
 
 
 async def test_a_thread_can_publish_and_wait(channel: Channel, name: Any) -> None:
@@ -189,7 +189,7 @@ async def test_a_thread_can_publish_and_wait(channel: Channel, name: Any) -> Non
         await asyncio.to_thread(thread.join)
 
     assert len(errors) == 4
-    assert (await channel.declare_queue(queue, passive=True)).messages == 400
+    await holds(channel, queue, 400)
 
 
 async def test_a_blocked_connection_s_publishes_wait(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client.conftest import Dial, until
+from tests.contract.client.conftest import Dial, holds, until
 from tests.support.brokers import TestBroker
 from tests.support.proxy import Proxy
 from warren.client import Connection, Delivery
@@ -86,7 +86,7 @@ async def test_a_stale_ack_is_dropped(dial: Dial, proxy: Proxy, name: Any) -> No
     assert (again.body, again.redelivered, again.generation) == (b"work", True, 2)
     assert again.ack()
     await deliveries.close()
-    assert (await channel.declare_queue(queue, passive=True)).messages == 0
+    await holds(channel, queue, 0)
 
 
 async def test_what_was_not_taken_out_is_not_handed_out_twice(
@@ -101,7 +101,7 @@ async def test_what_was_not_taken_out_is_not_handed_out_twice(
     first = await anext(deliveries)
     first.ack()
     # All five are here now, and four of them wait to be taken out.
-    assert (await channel.declare_queue(queue, passive=True)).messages == 0
+    await holds(channel, queue, 0)
 
     proxy.cut()
     await until(lambda: connection.generation == 2)
@@ -280,7 +280,7 @@ async def test_a_publish_while_there_is_no_connection_waits_for_it(
 
     await asyncio.wait_for(confirm, 20)
 
-    assert (await channel.declare_queue(queue, passive=True)).messages == 1
+    await holds(channel, queue, 1)
 
 
 async def test_a_call_under_way_fails_and_the_next_one_waits(
@@ -360,3 +360,106 @@ async def test_an_exclusive_queue_is_refused_to_another_connection(
 
     assert (refused.value.code, refused.value.queue, refused.value.vhost) == (405, queue, "/")
     assert channel.is_open
+
+
+async def test_an_exclusive_queue_is_had_again_once_the_broker_gives_the_former_one_up(
+    dial: Dial, proxy: Proxy, name: Any
+) -> None:
+    connection = await dial(proxy.url, heartbeat_s=1)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), exclusive=True)).name
+    got: list[bytes] = []
+    await channel.consume(queue, lambda delivery: got.append(delivery.body), no_ack=True)
+
+    proxy.freeze()
+    connection.link.abort()
+    await until(lambda: connection.generation >= 2 and channel.is_open, 30)
+
+    await channel.publish(b"x", routing_key=queue, mandatory=True)
+    await until(lambda: got == [b"x"])
+
+
+async def test_a_queue_that_was_deleted_meanwhile_costs_its_consumer_only(
+    dial: Dial, proxy: Proxy, name: Any
+) -> None:
+    connection = await dial(proxy.url)
+    other = await (await dial()).channel()
+    gone, there = name(), name()
+    channel = await connection.channel()
+    got: list[bytes] = []
+    cancelled: list[WarrenError] = []
+    for queue in (gone, there):
+        await other.declare_queue(queue)
+        await channel.consume(
+            queue,
+            lambda delivery: got.append(delivery.body),
+            no_ack=True,
+            on_cancel=cancelled.append,
+        )
+    proxy.refuse()
+    proxy.cut()
+    await until(lambda: connection.state == "down")
+    await other.delete_queue(gone)
+    proxy.accept()
+
+    await other.publish(b"x", routing_key=there)
+
+    await until(lambda: got == [b"x"])
+    assert [error.args[0] for error in cancelled] == [gone]
+
+
+async def test_a_consumer_that_was_cancelled_meanwhile_stays_so(
+    dial: Dial, proxy: Proxy, name: Any
+) -> None:
+    connection = await dial(proxy.url)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), durable=True)).name
+    consumer = await channel.consume(queue, lambda _: None)
+    proxy.refuse()
+    proxy.cut()
+    await until(lambda: connection.state == "down")
+    await consumer.cancel()
+    proxy.accept()
+
+    await asyncio.wait_for(connection.ready(), 20)
+
+    assert (await channel.declare_queue(queue, passive=True)).consumers == 0
+
+
+async def test_a_callback_that_fails_keeps_nothing_from_coming_back(
+    dial: Dial, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = await dial(proxy.url)
+    back = asyncio.Event()
+
+    def fail(*_: object) -> None:
+        raise ValueError("not my day")
+
+    connection.on_lost(fail)
+    connection.on_restored(fail)
+    connection.on_restored(back.set)
+    proxy.cut()
+
+    await asyncio.wait_for(back.wait(), 20)
+
+    assert caplog.text.count("a callback failed") == 2
+
+
+async def test_a_process_that_was_stopped_too_long_gives_its_connection_up(
+    dial: Dial, name: Any
+) -> None:
+    """After SIGCONT, what it holds may be somebody else's: nothing is said about it any more."""
+    connection = await dial(heartbeat_s=5)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), durable=True)).name
+    await channel.publish(b"x", routing_key=queue)
+    deliveries = channel.deliveries(queue)
+    delivery = await anext(deliveries)
+
+    connection.link.session.sent_at -= 10  # nothing was sent for two heartbeats
+    assert delivery.stale
+    delivery.ack()
+
+    again = await asyncio.wait_for(anext(deliveries), 20)
+    assert (again.redelivered, again.generation) == (True, 2)
+    assert again.ack()
