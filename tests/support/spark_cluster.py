@@ -16,7 +16,7 @@ from typing import Any
 from tests.support.eventually import eventually
 from tests.support.servers import Run, free_ports, missing
 from warren.errors import JavaMissing
-from warren.spark.session import java_home
+from warren.spark.java import java_home
 
 WORKERS = 2
 

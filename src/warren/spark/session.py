@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warren.errors import JavaMissing, SparkMissing
+from warren.errors import SparkMissing
+from warren.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The oldest Java that Spark runs on, and those that it is tested with.
-OLDEST_JAVA = 17
-_TRIED_JAVA = (17, 21)
-_JVM_FOLDER = Path("/usr/lib/jvm")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 #: What a session gets, unless it is told otherwise.
@@ -72,49 +65,3 @@ def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
     for key, value in conf.items():
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return settings
-
-
-# -- Java ----------------------------------------------------------------------------------------
-def java_home() -> Path:
-    """The home of a Java that Spark can run on: JAVA_HOME, the one in PATH, then /usr/lib/jvm.
-
-    Raises:
-        JavaMissing: names what was found, and what to install.
-    """
-    too_old: list[str] = []
-    for home in _homes():
-        version = _version(home)
-        if version is not None and version >= OLDEST_JAVA:
-            return home
-        if version is not None:
-            too_old.append(f"{home} has Java {version}")
-    raise JavaMissing(OLDEST_JAVA, ", ".join(too_old))
-
-
-def _homes() -> Iterator[Path]:
-    if named := os.environ.get("JAVA_HOME"):
-        yield Path(named)
-    if found := shutil.which("java"):
-        yield Path(found).resolve().parent.parent
-    if _JVM_FOLDER.is_dir():
-        homes = [home for home in sorted(_JVM_FOLDER.iterdir()) if (home / "bin/java").exists()]
-        tried = [
-            home for each in _TRIED_JAVA for home in homes if re.search(rf"\b{each}\b", home.name)
-        ]
-        yield from [*tried, *homes]
-
-
-def _version(home: Path) -> int | None:
-    """The major version of the Java there; None if there is none."""
-    try:
-        done = subprocess.run(
-            [home / "bin" / "java", "-version"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(match[1]) if match else None

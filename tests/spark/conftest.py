@@ -1,0 +1,40 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import warren.spark
+from tests.support.servers import missing
+from warren.errors import JavaMissing
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two cores; a test in it is marked ``spark``."""
+    folder = tmp_path_factory.mktemp("spark")
+    try:
+        session = warren.spark.session(
+            "warren tests",
+            **{
+                "spark.local.dir": str(folder),
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                "spark.sql.shuffle.partitions": 2,
+                "spark.pyspark.python": sys.executable,
+            },
+        )
+    except JavaMissing as error:
+        missing("Java", str(error))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """Where a query keeps what it has done."""
+    return str(tmp_path / "checkpoint")
