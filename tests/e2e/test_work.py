@@ -1,0 +1,207 @@
+"""``warren work`` as people run it, stop it and kill it, on both brokers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.process import ENVIRONMENT
+from tests.support.wire import Channel
+
+# Notes each message in a file, so that what was handled outlives the process.
+APP = """
+import os, time
+import warren
+
+app = warren.App({url!r}, group={group!r}, min_interval_s=0.1)
+
+@app.handler({queue!r}, prefetch=10)
+def handle(message):
+    with open("handled", "a") as file:
+        file.write(f"{{os.getpid()}} {{message.body.decode()}} {{int(message.redelivered)}}\\n")
+    while os.path.exists("hold"):
+        time.sleep(0.01)
+"""
+
+
+class Shop:
+    """A folder with an app in it, and what its workers did."""
+
+    def __init__(self, folder: Path, queue: str) -> None:
+        self.folder, self.queue = folder, queue
+
+    @contextmanager
+    def worker(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+        with subprocess.Popen(
+            [sys.executable, "-m", "warren", "work", "shop:app", *options],
+            cwd=self.folder,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def started(self, *options: str, stack: ExitStack) -> subprocess.Popen[str]:
+        process = stack.enter_context(self.worker(*options))
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert re.match(r"warren work: group .*, member .*, queues ", line), line
+        return process
+
+    def handled(self) -> list[tuple[int, str, bool]]:
+        file = self.folder / "handled"
+        lines = file.read_text().splitlines() if file.exists() else []
+        parts = [line.split() for line in lines]
+        return [(int(pid), body, flag == "1") for pid, body, flag in parts]
+
+    def bodies(self) -> list[str]:
+        return [body for _, body, _ in self.handled()]
+
+    def hold(self) -> None:
+        (self.folder / "hold").touch()
+
+    def go_on(self) -> None:
+        (self.folder / "hold").unlink()
+
+
+@pytest.fixture
+def shop(
+    broker: TestBroker, channel: Channel, name: Callable[[str], str], tmp_path: Path
+) -> Iterator[Shop]:
+    queue = name("orders")
+    channel.declare(queue, durable=True)
+    app = APP.format(url=broker.url, group=name("group"), queue=queue)
+    (tmp_path / "shop.py").write_text(app)
+    yield Shop(tmp_path, queue)
+    (tmp_path / "hold").unlink(missing_ok=True)
+
+
+def publish(channel: Channel, shop: Shop, *bodies: str) -> None:
+    for body in bodies:
+        channel.publish(shop.queue, body.encode())
+    channel.sync()
+
+
+def test_sigterm_lets_what_is_being_handled_finish(channel: Channel, shop: Shop) -> None:
+    publish(channel, shop, "1", "2", "3")
+    shop.hold()
+    with ExitStack() as stack:
+        process = shop.started(stack=stack)
+        eventually(lambda: shop.bodies() == ["1"], 20)
+        process.terminate()
+        shop.go_on()
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == "warren work: stopped\n"
+    assert shop.bodies() == ["1"]
+    assert channel.drain(shop.queue) == [b"2", b"3"]
+
+
+def test_what_a_killed_worker_had_is_done_by_the_next_in_order(
+    channel: Channel, shop: Shop
+) -> None:
+    publish(channel, shop, "1", "2", "3")
+    shop.hold()
+    with ExitStack() as stack:
+        first = shop.started(stack=stack)
+        eventually(lambda: shop.bodies() == ["1"], 20)
+        shop.started(stack=stack)
+        first.kill()
+        shop.go_on()
+        eventually(lambda: len(shop.handled()) == 4, 20)
+    done = [(body, again) for pid, body, again in shop.handled() if pid != first.pid]
+    assert done == [("1", True), ("2", True), ("3", True)]
+
+
+def test_several_processes_are_members_of_one_group_and_stop_together(
+    channel: Channel, shop: Shop
+) -> None:
+    publish(channel, shop, "1")
+    with ExitStack() as stack:
+        process = shop.started("--processes", "2", stack=stack)
+        assert process.stdout is not None
+        assert "member" in process.stdout.readline()
+        eventually(lambda: shop.bodies() == ["1"], 20)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stdout.read().count("stopped") == 2
+    worker = shop.handled()[0][0]
+    assert worker != process.pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_probes_and_metrics_are_answered(channel: Channel, shop: Shop) -> None:
+    with ExitStack() as stack:
+        port = _free_port()
+        shop.started("--health-port", str(port), stack=stack)
+        assert eventually(lambda: _get(port, "ready")[0] == 200, 20)
+        publish(channel, shop, "1")
+        handled = rf'warren_messages_handled_total{{.*queue="{shop.queue}"}} 1'
+        eventually(lambda: re.search(handled, _get(port, "metrics")[1]), 20)
+        status = json.loads(_get(port, "health")[1])
+        assert (status["healthy"], status["queues"]) == (True, 1)
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
+    except OSError:
+        return 0, ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["shop"], "must be MODULE:APP"),
+        (["shop:ap"], "there is shop:app"),
+        (["shp:app"], "no module 'shp'"),
+        (["shop:warren"], "not a warren.App"),
+        (["shop:app", "--processes", "0"], "--processes"),
+    ],
+)
+def test_a_mistake_gets_one_clear_line(
+    tmp_path: Path, arguments: list[str], complaint: str
+) -> None:
+    (tmp_path / "shop.py").write_text("import warren\napp = warren.App(group='g')\n")
+    done: Any = subprocess.run(
+        [sys.executable, "-m", "warren", "work", *arguments],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"warren: .*{re.escape(complaint)}.*\n", done.stderr)
