@@ -65,9 +65,14 @@ def acks(first: int, count: int) -> bytes:
 
 
 def declare_queue(
-    queue: str, *, passive: bool = False, durable: bool = False, exclusive: bool = False
+    queue: str,
+    *,
+    passive: bool = False,
+    durable: bool = False,
+    exclusive: bool = False,
+    nowait: bool = False,
 ) -> bytes:
-    bits = passive | durable << 1 | exclusive << 2
+    bits = passive | durable << 1 | exclusive << 2 | nowait << 4
     return method(50, 10, b"\0\0" + shortstr(queue) + bytes([bits]) + longstr(b""))
 
 
