@@ -8,6 +8,7 @@ for anew.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 USER_LIMITS = ("max-connections", "max-channels")
 VHOST_LIMITS = ("max-connections", "max-queues")
 EVERYTHING = ".*"
+#: So many virtual hosts that are gone may still be counting.
+_ENDED = 16
 
 
 class Admin:
@@ -43,6 +46,8 @@ class Admin:
         self._permissions = Permissions()
         self._failed = FailedLogins(core.clock)
         self.parameters = GlobalParameters(core)
+        #: Counters of virtual hosts that are gone; their channels may still have to end.
+        self._ended: list[Counter[str]] = []
         #: How many there were, and how they ended.
         self.logins = LoginCounts()
 
@@ -177,12 +182,20 @@ class Admin:
         for user in {permission.user for permission in self._permissions.topics_of(vhost=name)}:
             self.clear_topic_permissions(user, name)
         vhost = self._core.vhosts.pop(name)
+        self._ended.append(vhost.past)
         for connection in list(self._core.connections):
             if connection.vhost is vhost:
                 connection.session.close(ConnectionForced(f"vhost '{name}' is deleted"))
                 connection.wants_write()
         vhost.end()
         self._define("vhost", [name], None)
+
+    def past_counts(self) -> Counter[str]:
+        """What went over the channels of virtual hosts that are gone."""
+        if len(self._ended) > _ENDED:
+            old, self._ended = self._ended[:-_ENDED], self._ended[-_ENDED:]
+            self._ended.insert(0, sum(old, Counter()))
+        return sum(self._ended, Counter())
 
     def _known_vhost(self, name: str) -> VirtualHost:
         vhost = self._core.vhosts.get(name)

@@ -100,6 +100,8 @@ class BrokerCore:
         self.published = 0
         #: How many connections, channels and queues came and went, by RabbitMQ's names.
         self.churn: Counter[str] = Counter()
+        #: How many messages queues gave up: kind of queue, reason, and whether they went anywhere.
+        self.dead_lettered: Counter[tuple[str, str, str]] = Counter()
         self.started_ms = self.clock.wall_ms()
         self.held_bytes = 0
         #: Queues with messages on their way to the disk that are to be in memory no longer.

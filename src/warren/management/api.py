@@ -22,7 +22,7 @@ from warren.management import (
 )
 from warren.management.listeners import Listener
 from warren.management.messages import Request, Response
-from warren.management.prometheus import metrics
+from warren.management.prometheus import answer_metrics
 from warren.management.site import Site
 
 _RESOURCES = (
@@ -56,8 +56,5 @@ class Api:
         """The answer to a request; never an exception."""
         if request.path[:1] == ("metrics",) and request.method in ("GET", "HEAD"):
             # Open to all, as RabbitMQ's: counts and queue names, no contents.
-            if request.path == ("metrics",):
-                return metrics(self._core, per_object=False)
-            if request.path == ("metrics", "per-object"):
-                return metrics(self._core, per_object=True)
+            return answer_metrics(self._core, request)
         return self._site.handle(request)

@@ -19,6 +19,8 @@ class Request:
     #: Percent-decoded, one item a segment.
     path: tuple[str, ...]
     query: dict[str, str] = field(default_factory=dict)
+    #: The same, for names that come more than once.
+    pairs: tuple[tuple[str, str], ...] = ()
     #: Names in lower case.
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = field(default=b"", repr=False)

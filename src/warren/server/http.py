@@ -189,10 +189,12 @@ class _Exchange:
     def _request(self, head: h11.Request, body: bytes) -> Request:
         target = head.target.decode("ascii")
         path, _, query = target.partition("?")
+        pairs = parse_qsl(query, keep_blank_values=True)
         return Request(
             head.method.decode("ascii"),
             tuple(unquote(part, errors="surrogateescape") for part in path.split("/")[1:]),
-            dict(parse_qsl(query, keep_blank_values=True)),
+            dict(pairs),
+            tuple(pairs),
             {name.decode("ascii"): _text(value) for name, value in head.headers},
             body,
             self._peer,

@@ -85,8 +85,11 @@ def dead_letter(queue: Queue, message: Message, reason: str, entry: Entry | None
     in the store, so that the batch that forgets it is the one that has the letter.
     """
     if queue.settings.dead_letter_exchange is not None:
+        queue.core.dead_lettered[queue.kind, reason, "at_most_once"] += 1
         queue.core.dead_letters.append((queue, message, reason, entry))
-    elif entry is not None:
+        return
+    queue.core.dead_lettered[queue.kind, reason, "disabled"] += 1
+    if entry is not None:
         queue.done_with(entry)
 
 
