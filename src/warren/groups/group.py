@@ -86,6 +86,7 @@ class Group:
         drain_s: float = 30.0,
         balance: Literal["count", "load"] = "count",
         min_interval_s: float = 3.0,
+        load_interval_s: float = 10.0,
         prefetch: int | Callable[[str], int] = 100,
         heartbeat_s: float = 10.0,
         management: str | None = None,
@@ -117,7 +118,7 @@ class Group:
             name,
             Member(identity, drain_s=drain_s),
             queues=self._place.discovery.names,
-            policy=Policy(balance, min_interval_s),
+            policy=Policy(balance, min_interval_s, load_interval_s),
             wall_offset_s=time.time() - time.monotonic(),
         )
         self._drain_s = drain_s

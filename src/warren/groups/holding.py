@@ -32,7 +32,7 @@ class Holding:
         #: Messages that came before the listener was ready for them.
         self._early: list[Delivery] | None = []
         self._ended = False
-        self._began = False
+        self._working = False  # the listener believes that the queue is its own
 
     async def claim(self, connection: Connection, *, prefetch: int, exclusive: bool) -> None:
         """Ask the broker for the queue.
@@ -54,7 +54,7 @@ class Holding:
 
     async def begin(self) -> None:
         """Tell the listener and hand it the messages."""
-        self._began = True
+        self._working = True
         await self._listener.assigned(self.queue)
         early, self._early = self._early or [], None
         for delivery in early:
@@ -65,16 +65,20 @@ class Holding:
         """Hand out no more, and let the listener finish."""
         self._ended = True
         await self._listener.revoked(self.queue)
+        self._working = False
 
     async def release(self) -> None:
-        """Give the queue back to the broker; returns when it has it."""
-        self._ended = True
-        await self._close()
+        """Give the queue back to the broker; returns when it has it.
+
+        A listener that has not finished in its drain time is told that the queue is lost.
+        """
+        await self.forget()
 
     async def forget(self) -> None:
         """The queue is gone, whatever the reason."""
         self._ended = True
-        if self._began:
+        if self._working:
+            self._working = False
             await self._listener.lost(self.queue)
         await self._close()
 
