@@ -108,6 +108,8 @@ class _Lane:
         try:
             while self._waiting and not self._closed:
                 delivery = self._waiting.popleft()
+                if delivery.stale:  # somebody else may work on it already
+                    break
                 await self._handle(delivery)
                 delivery.ack()
         except Exception as error:  # noqa: BLE001 - a handler's: told, and the queue is given back
