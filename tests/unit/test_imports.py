@@ -53,7 +53,6 @@ FOREIGN: dict[str, set[str]] = {
     "rich": {"cli"},
     "h11": {"server", "handlers.health", "groups.coordination.etcd_link"},
     "yaml": {"topology"},
-    "opentelemetry": {"handlers.tracing"},
     "pytest": {"testing"},
     "httpx": {"services"},
     "google": {"services"},

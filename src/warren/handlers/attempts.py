@@ -87,6 +87,7 @@ class Attempts:
             began = perf_counter()
             try:
                 if self._plain:
+                    tracing.current.set(message)
                     result = await self._function(message)
                 else:
                     result = await self._attempt(message)

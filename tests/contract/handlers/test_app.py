@@ -350,7 +350,7 @@ async def test_queues_are_found_by_pattern_also_when_they_come_later(bench: Benc
             await bench.channel.delete_queue(queue)
 
 
-async def test_an_app_can_publish(bench: Bench) -> None:
+async def test_an_app_can_publish_and_hands_the_trace_on(bench: Bench) -> None:
     queue, out = await bench.queue(), await bench.queue("out")
     app = bench.app()
 
@@ -358,10 +358,12 @@ async def test_an_app_can_publish(bench: Bench) -> None:
     async def handle(message: warren.Message) -> None:
         await app.publish({"got": message.data}, routing_key=out)
 
-    await bench.publish(queue, b"hello", content_type="text/plain")
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    await bench.publish(queue, b"hello", content_type="text/plain", headers=trace)
     async with app:
         found = await bench.next_of(out)
     assert (found.body, found.properties.delivery_mode) == (b'{"got":"hello"}', 2)
+    assert dict(found.headers) == trace
 
 
 async def test_an_app_without_handlers_says_so(bench: Bench) -> None:

@@ -29,7 +29,7 @@ def test_an_attempt_is_a_span_under_the_publishers(
     message: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = TracerProvider(shutdown_on_exit=False)
-    monkeypatch.setattr(trace, "get_tracer", lambda name: provider.get_tracer(name))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     with tracing.handling(message, "billing"):
         here = trace.get_current_span()
         sent = tracing.outgoing({"mine": 1})
@@ -42,11 +42,13 @@ def test_an_attempt_is_a_span_under_the_publishers(
     assert attributes["messaging.destination.name"] == "orders"
 
 
-def test_without_the_package_the_trace_is_handed_on_as_it_came(
-    message: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("installed", [True, False])
+def test_where_nobody_traces_the_trace_is_handed_on_as_it_came(
+    message: Any, monkeypatch: pytest.MonkeyPatch, installed: bool
 ) -> None:
-    monkeypatch.setattr(tracing, "trace", None)
-    monkeypatch.setattr(tracing, "propagate", None)
+    if not installed:
+        monkeypatch.setattr(tracing, "trace", None)
+        monkeypatch.setattr(tracing, "propagate", None)
     with tracing.handling(message, "billing"):
         sent = tracing.outgoing(None)
     assert sent == {"traceparent": f"00-{TRACE}-{SPAN}-01"}
