@@ -43,8 +43,8 @@ class Alarms:
             self._halves.pop(connection, None)
 
     def watch_memory(self) -> None:
-        """Compare what is held with the limit."""
-        if not self._forced:
+        """Compare what is held with the limit: while an alarm is raised, or one is due."""
+        if self.memory_limit_bytes and not self._forced:
             self.set("memory", self._core.held_bytes > self.memory_limit_bytes)
         chosen = self._may_finish() if self._halves and self.reason else None
         waits = chosen is not None and chosen.blocked
@@ -88,6 +88,9 @@ class Alarms:
             self.reason = "low on both memory and disk"
         else:
             self.reason = "".join(f"low on {each}" for each, on in self.raised.items() if on)
+        if not self.reason and self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
         for connection in list(self._core.connections):
             if self.reason:
                 connection.session.wary = True

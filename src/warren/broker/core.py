@@ -203,8 +203,9 @@ class BrokerCore:
             confirming, self.confirming = self.confirming, {}
             for publisher in confirming:
                 publisher.send_confirms()
-        if self.watch.memory_limit_bytes:
-            self.watch.watch_memory()
+        watch = self.watch
+        if watch.reason or 0 < watch.memory_limit_bytes < self.held_bytes:
+            watch.watch_memory()
 
     def _guarded(self, act: Callable[..., None], *arguments: Any) -> None:
         """One queue's trouble is not that of the others, nor of the client that happened on it."""
