@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from warren.amqp.properties import Properties
     from warren.client.connection import connect
     from warren.config import BrokerConfig
+    from warren.groups.group import Group
+    from warren.groups.listener import Listener
     from warren.handlers.app import App
     from warren.handlers.message import Message
     from warren.handlers.middleware import Middleware
@@ -34,6 +36,9 @@ __all__ = [  # noqa: RUF022 - grouped
     # Client
     "Properties",
     "connect",
+    # Groups
+    "Group",
+    "Listener",
     # Handlers
     "App",
     "Backoff",
@@ -58,6 +63,8 @@ _LAZY = {
     "BrokerConfig": "warren.config",
     "Properties": "warren.amqp.properties",
     "connect": "warren.client.connection",
+    "Group": "warren.groups.group",
+    "Listener": "warren.groups.listener",
     "App": "warren.handlers.app",
     "Backoff": "warren.handlers.policy",
     "Message": "warren.handlers.message",

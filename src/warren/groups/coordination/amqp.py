@@ -318,8 +318,8 @@ class AmqpCoordinator(Coordinator):
             self._start(self._take_over(), "take over")
 
     async def _take_over(self) -> None:
-        assert self._ears is not None
-        assert self._report is not None
+        if self._ears is None or self._report is None:  # about to leave
+            return
         self._answers = {}
         self._wills = Wills(self._connected, self._names, self._died)
         await self._ears.bind_queue(
