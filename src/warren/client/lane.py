@@ -224,11 +224,8 @@ class Lane:
         return True
 
     def _settle(self, tag: int, frame: bytes) -> bool:
-        if not self.open:
-            return False
-        # Acks noted before go before, or a multiple ack could run over this tag.
-        self.flush()
-        if not self._settling.settle(tag):
+        # Acks that were noted go out later: they can't run over a tag that is settled already.
+        if not self.open or not self._settling.settle(tag):
             return False
         self.link.session.out.append(frame)
         self.link.schedule()

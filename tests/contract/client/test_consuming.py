@@ -106,6 +106,7 @@ async def test_a_delivery_can_be_settled_only_once(channel: Channel, name: Any) 
 
 
 async def test_threads_can_ack(connection: Connection, channel: Channel, name: Any) -> None:
+    connection.loop.set_debug(True)  # a call from a wrong thread is an error
     queue = await filled(channel, name(), 200)
     got: list[Delivery] = []
     await channel.consume(queue, got.append)

@@ -11,8 +11,9 @@ import pytest
 import warren
 from tests.contract.client.conftest import Dial, holds, until
 from tests.support.brokers import TestBroker
+from tests.support.proxy import Proxy
 from warren.client import Channel, Connection, Returned
-from warren.errors import ChannelClosed, Nacked, NotFound, Unroutable
+from warren.errors import ChannelClosed, Nacked, NotFound, Unconfirmed, Unroutable
 
 
 async def test_a_publish_that_was_awaited_is_in_the_queue(channel: Channel, name: Any) -> None:
@@ -170,6 +171,7 @@ async def test_without_confirms_a_publish_is_done_when_it_is_written(
 
 
 async def test_a_thread_can_publish_and_wait(channel: Channel, name: Any) -> None:
+    channel.loop.set_debug(True)  # a call from a wrong thread is an error
     queue = (await channel.declare_queue(name())).name
     nowhere = name("nowhere")
     errors: list[BaseException] = []
@@ -214,6 +216,25 @@ async def test_a_blocked_connection_s_publishes_wait(
     assert [bool(reason) for reason in told] == [True, False]
     got = [await channel.get(queue, no_ack=True) for _ in range(3)]
     assert [message.body for message in got if message] == [b"1", b"2", b"3"]
+
+
+async def test_what_waits_for_a_blocked_broker_was_not_sent_and_survives_a_cut(
+    dial: Dial, broker: TestBroker, proxy: Proxy, name: Any
+) -> None:
+    connection = await dial(proxy.url)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), durable=True)).name
+    broker.memory_alarm(True)
+    sent = channel.publish(b"1", routing_key=queue)
+    await until(lambda: connection.blocked)
+    kept = channel.publish(b"2", routing_key=queue)
+
+    proxy.cut()
+    with pytest.raises(Unconfirmed):
+        await asyncio.wait_for(sent, 20)
+    broker.memory_alarm(False)
+
+    await asyncio.wait_for(kept, 20)
 
 
 async def test_closing_waits_for_the_answers(dial: Dial, name: Any) -> None:

@@ -105,7 +105,6 @@ def test_the_broker_settles_exactly_what_was_settled_here(
             assert settling.ack(tag) == fresh
             acked |= {tag} - nacked
         elif what == "nack":
-            flush()  # as Lane does
             assert settling.settle(tag) == fresh
             if fresh:
                 broker.nack(tag)
