@@ -4,7 +4,9 @@
 
     WarrenError
       ConfigError                     a bad option; names the option and where it came from
+      UsageError                      a command line that makes no sense
       ListenError                     the port is taken, or not ours to take
+      NotStarted                      a broker was asked for what it knows only while it runs
       AdminError                      users, permissions, limits: a change that can't be made
       ClientError                     what a client of a broker can run into
         ConnectError                  no connection: HostUnreachable  LoginRefused  VhostRefused
@@ -23,7 +25,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch
-        QueueMissing  QueueBusy  NotSingleActive
+        QueueMissing  QueueBusy  NotSingleActive  OffsetGone
       DecodeFailed                    a body that is not what its properties say
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
@@ -62,15 +64,47 @@ class ConfigError(WarrenError):
         return f"{self.option} ({self.source}): {self.problem}"
 
 
-class ListenError(WarrenError):
-    """The broker could not listen where it was told to."""
+class UsageError(WarrenError):
+    """A command line that makes no sense."""
 
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(host, port, reason)
-        self.host, self.port, self.reason = host, port, reason
+    def __init__(self, command: str, problem: str) -> None:
+        super().__init__(command, problem)
+        self.command, self.problem = command, problem
 
     def __str__(self) -> str:
-        return f"can't listen on {self.host}:{self.port}: {self.reason}"
+        return f"{self.problem} ('{self.command} --help' shows how)"
+
+
+class ListenError(WarrenError):
+    """The broker could not listen where it was told to.
+
+    ``remedy`` has a place for the name of the ``setting`` to change.
+    """
+
+    def __init__(
+        self, host: str, port: int, reason: str, setting: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(host, port, reason, setting, remedy)
+        self.host, self.port, self.reason = host, port, reason
+        self.setting, self.remedy = setting, remedy
+
+    def __str__(self) -> str:
+        remedy = f" ({self.remedy.format(self.setting)})" if self.remedy else ""
+        return f"can't listen on {self.host}:{self.port}: {self.reason}{remedy}"
+
+
+class NotStarted(WarrenError):
+    """A broker was asked for what it knows only while it runs."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"the broker has not started, so its {self.what} is not known yet: ask inside "
+            "'async with Broker(port=0) as broker', or 'with Broker.in_thread() as broker'"
+        )
 
 
 class StoreError(WarrenError):
@@ -466,6 +500,21 @@ class QueueBusy(SourceError):
             f"queue '{self.queue}' has had another consumer for {self.waited_s:g} s, and order "
             "and exactly-once need it alone: stop the other one (`warren list consumers` or the "
             "management page shows it), or give Spark a queue of its own bound to the same exchange"
+        )
+
+
+class OffsetGone(SourceError):
+    """A stream no longer holds what is to be read next."""
+
+    def __init__(self, queue: str, wanted: int, found: int) -> None:
+        super().__init__(queue, wanted, found)
+        self.queue, self.wanted, self.found = queue, wanted, found
+
+    def __str__(self) -> str:
+        return (
+            f"stream '{self.queue}' was to be read from offset {self.wanted}, and begins at "
+            f"{self.found}: its retention has dropped what lies between. Keep more (x-max-age, "
+            "x-max-length-bytes), or go on without it with a new checkpoint"
         )
 
 

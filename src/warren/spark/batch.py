@@ -16,11 +16,11 @@ from warren.client.blocking_reader import Tap, count_ready
 from warren.errors import AccessRefused, QueueBusy, WarrenError
 from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain, Range, slices
+from warren.spark.driver import default_tasks, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
 from warren.spark.queues import Catalog, require_there
-from warren.spark.source import default_tasks, need_ledger
 
 #: The most that a queue can be asked to show: AMQP's prefetch has 16 bits.
 _MOST_PEEKED = 65_535

@@ -1,0 +1,216 @@
+"""The source's half on the driver: what is there, where a batch ends, who reads what."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from pyspark.sql.datasource import InputPartition
+
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import EXCLUSIVE, count_ready
+from warren.errors import ClientError, ConfigError, ConnectionForced
+from warren.spark.drain import Range
+from warren.spark.ledger import Ledger
+from warren.spark.options import SOURCE, SourceOptions
+from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
+from warren.spark.queues import Catalog, QueueInfo, require_there
+from warren.spark.stream import STREAM, stream_end, stream_start
+
+log = logging.getLogger(__name__)
+
+#: What a message is taken to weigh before any was read.
+_UNKNOWN_BYTES = 4096
+T = TypeVar("T")
+
+
+@dataclass
+class QueuePartition(InputPartition):
+    """A task's ranges."""
+
+    ranges: tuple[Range, ...]
+    ledger_id: str
+
+    def __init__(self, ranges: Sequence[Range], ledger_id: str) -> None:
+        super().__init__(0)
+        self.ranges, self.ledger_id = tuple(ranges), ledger_id
+
+
+def need_ledger(options: SourceOptions) -> str:
+    """The ledger's path; raises ConfigError if none was given."""
+    if options.ledger is None:
+        raise ConfigError(
+            "ledger",
+            "name a folder that every executor can reach: what is read from a queue is written "
+            "down there before it is acknowledged",
+            SOURCE,
+        )
+    return options.ledger
+
+
+class Driver:
+    """What the reader knows on the driver: a connection, the ledger, where the query ends."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._catalog = Catalog(options)
+        self._link: BlockingConnection | None = None
+        self._now_only = False
+        self._target: Positions | None = None
+        #: A new connection: the broker may have been restarted since the last batch.
+        self._suspicious = True
+        self.reported: Offset | None = None
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger.at(need_ledger(self._options))
+
+    def initial(self) -> Offset:
+        """Where a new query begins: at the oldest that the ledger keeps, so that nothing that was
+        acknowledged for a query whose checkpoint is lost is lost with it."""
+        queues = self._queues()
+        positions = {
+            name: self._asked(
+                partial(stream_start, queue=name, wanted=self._options.starting_offset)
+            )
+            for name, info in queues.items()
+            if info.kind == STREAM
+        }
+        plain = [name for name in queues if name not in positions]
+        if not plain and queues:
+            return offset_of("", positions)
+        ledger = self._ledger.create()
+        shelves = self._ledger.shelves()
+        for name in plain:
+            if shelves.of(name).starts:
+                positions[name] = shelves.of(name).starts[0]
+        return offset_of(ledger, positions)
+
+    def only_what_is_there_now(self) -> None:
+        self._now_only, self._target = True, None
+
+    # -- planning --------------------------------------------------------------------------------
+    def latest(self, start: Offset, rows: int | None, octets: int | None) -> Offset:
+        ledger = start["ledger"]
+        if ledger:
+            self._ledger.require(ledger)
+        positions = positions_of(start)
+        ready = self._ready(positions)
+        kept = self._kept(positions) if ledger else {}
+        everything = {queue: positions.get(queue, 0) + count for queue, count in ready.items()}
+        if self._now_only and self._target is None:
+            self._target = everything
+        self.reported = offset_of(ledger, {**positions, **everything})
+        limit = self._limit(rows, octets, ready) if ledger else rows
+        ends = latest(positions, ready, limit=limit, target=self._target)
+        if not ledger and any(info.kind != STREAM for info in self._queues().values()):
+            ledger = self._ledger.create()  # the first queue beside streams
+        return offset_of(ledger, {**ends, **kept})
+
+    def _kept(self, positions: Positions) -> Positions:
+        """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
+        whole segments first, whatever its limit."""
+        shelves = self._ledger.shelves()
+        ends: Positions = {}
+        for queue, position in positions.items():
+            starts = shelves.of(queue).starts
+            if starts and starts[-1] >= position:
+                segment = self._ledger.read(queue, starts[-1])
+                if segment is not None:
+                    ends[queue] = segment.end
+        return ends
+
+    def _limit(self, rows: int | None, octets: int | None, ready: Mapping[str, int]) -> int | None:
+        if octets is None:
+            return rows
+        by_weight = max(1, octets // self._mean_bytes(ready))
+        return by_weight if rows is None else min(rows, by_weight)
+
+    def _mean_bytes(self, queues: Mapping[str, int]) -> int:
+        """What a message weighed lately."""
+        shelves = self._ledger.shelves()
+        count = total = 0
+        for queue in queues:
+            starts = shelves.of(queue).starts
+            segment = self._ledger.read(queue, starts[-1]) if starts else None
+            if segment is not None:
+                count += segment.rows
+                total += int(segment.batch.column("body").nbytes)
+        return max(1, total // count) if count else _UNKNOWN_BYTES
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        ledger = end["ledger"]
+        if ledger:
+            self._ledger.require(ledger)
+        kinds = self._queues()
+        tasks = self._options.min_partitions or default_tasks()
+        suspicious, self._suspicious = self._suspicious, False
+        return [
+            QueuePartition(
+                [
+                    Range(queue, first, last, _mode(kinds.get(queue)), suspicious)
+                    for queue, first, last in task
+                ],
+                ledger,
+            )
+            for task in spread(positions_of(start), positions_of(end), tasks)
+        ]
+
+    def commit(self, end: Offset) -> None:
+        """Forget what Spark does not need any more."""
+        if not end["ledger"]:
+            return
+        older_than = time.time() - self._options.retention_s
+        gone = self._ledger.prune(positions_of(end), older_than=older_than)
+        if gone:
+            log.debug("%d segments pruned from %s", gone, self._ledger.place)
+
+    # -- the broker ------------------------------------------------------------------------------
+    def _ready(self, positions: Positions) -> dict[str, int]:
+        queues = self._queues()
+        streams = [name for name, info in queues.items() if info.kind == STREAM]
+        plain = [name for name in queues if name not in streams]
+        ready = require_there(self._options, self._asked(lambda link: count_ready(link, plain)))
+        for name in streams:
+            end = self._asked(partial(stream_end, queue=name))
+            ready[name] = max(0, end - positions.get(name, 0))
+        return ready
+
+    def _queues(self) -> dict[str, QueueInfo]:
+        return self._asked(self._catalog.queues)
+
+    def _asked(self, question: Callable[[BlockingConnection], T]) -> T:
+        try:
+            return question(self._connected())
+        except (ClientError, ConnectionForced, TimeoutError):
+            self.close()  # it was idle for long, or the broker was restarted: once more
+            return question(self._connected())
+
+    def _connected(self) -> BlockingConnection:
+        if self._link is None or not self._link.is_open:
+            # Nobody sends heartbeats while Spark does something else.
+            endpoints = [endpoint.but(heartbeat_s=0) for endpoint in self._options.endpoints]
+            self._link = BlockingConnection.open(endpoints, name="warren spark driver")
+            self._suspicious = True
+        return self._link
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.abandon()
+            self._link = None
+
+
+def _mode(info: QueueInfo | None) -> str:
+    if info is None:
+        return EXCLUSIVE  # it is gone, or its pattern is: the drain will see
+    return STREAM if info.kind == STREAM else info.mode
+
+
+def default_tasks() -> int:
+    """As many tasks as there are cores, as far as the driver's Python can tell."""
+    return os.cpu_count() or 2

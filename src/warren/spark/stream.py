@@ -1,0 +1,102 @@
+"""Streams: the broker keeps what was read, so its own offsets do, and no ledger is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_reader import StreamTap
+from warren.errors import ConnectionLost, OffsetGone
+from warren.spark.deliveries import to_batch
+from warren.spark.drain import Range, slices
+from warren.spark.options import SourceOptions
+
+STREAM = "stream"
+_WINDOW = 2_000
+_PART = 20_000
+#: A stream that has something answers at once; this long is waited for more.
+_QUIET_S = 0.1
+#: This long is waited for the first message of a stream that may be empty.
+_EMPTY_S = 0.5
+
+
+def stream_end(link: BlockingConnection, queue: str) -> int:
+    """The offset that the next message will get."""
+    return _edge(link, queue, "last")[1]
+
+
+def stream_start(link: BlockingConnection, queue: str, wanted: str) -> int:
+    """The offset that ``startingOffset`` means."""
+    if wanted.isdigit():
+        return int(wanted)
+    if wanted == "first":
+        return _edge(link, queue, "first", window=1)[0]
+    first, after = _edge(link, queue, "last")
+    return first if wanted == "last" else after
+
+
+def _edge(
+    link: BlockingConnection, queue: str, where: str, window: int = 65_535
+) -> tuple[int, int]:
+    """The first offset that comes and the one behind the last; (0, 0) of an empty stream."""
+    tap = _open(link, queue, where, window)
+    deadline = time.monotonic() + _EMPTY_S
+    while time.monotonic() < deadline:
+        if link.pump(max(0.001, deadline - time.monotonic())) and tap.offsets:
+            if window == 1:
+                break
+            deadline = time.monotonic() + _QUIET_S
+        _check(tap)
+    tap.close()
+    return (tap.offsets[0], tap.offsets[-1] + 1) if tap.offsets else (0, 0)
+
+
+def _open(link: BlockingConnection, queue: str, where: int | str, window: int) -> StreamTap:
+    tap = link.begin_channel(StreamTap)
+    tap.start(queue, where, window)
+    return tap
+
+
+def _check(tap: StreamTap) -> None:
+    if not tap.is_open:
+        raise tap.refusal or ConnectionLost(tap.connection.address, "the channel was closed")
+
+
+def stream_rows(options: SourceOptions, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges of streams, each from and to an offset."""
+    connect = partial(BlockingConnection.open, options.endpoints, name="warren spark")
+    for wanted in ranges:
+        with connect() as link:
+            yield from _rows(link, wanted, options.drain_timeout_s)
+
+
+def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator[pa.RecordBatch]:
+    tap = _open(link, wanted.queue, wanted.start, _WINDOW)
+    at = wanted.start
+    deadline = time.monotonic() + timeout_s
+    while at < wanted.end:
+        if link.pump(max(0.001, deadline - time.monotonic())):
+            deadline = time.monotonic() + timeout_s
+        elif time.monotonic() > deadline:
+            raise TimeoutError(f"stream '{wanted.queue}' gave nothing at offset {at}")
+        _check(tap)
+        if not tap.offsets or (tap.offsets[-1] + 1 < wanted.end and len(tap.offsets) < _PART):
+            continue
+        batch, last = _batch(tap, wanted)
+        if at == wanted.start and batch.num_rows and batch["offset"][0].as_py() > at:
+            raise OffsetGone(wanted.queue, at, batch["offset"][0].as_py())
+        at = last + 1
+        yield from slices(batch)
+
+
+def _batch(tap: StreamTap, wanted: Range) -> tuple[pa.RecordBatch, int]:
+    """What came, without what lies before or behind the range, and the last offset seen."""
+    took, offsets = tap.take()
+    batch = to_batch(took, wanted.queue, 0, int(time.time() * 1e6))
+    batch = batch.set_column(1, batch.schema.field(1), pa.array(offsets, pa.int64()))
+    inside = [wanted.start <= offset < wanted.end for offset in offsets]
+    return batch.filter(pa.array(inside)), offsets[-1]

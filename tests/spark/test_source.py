@@ -1,0 +1,283 @@
+"""``format("rabbitmq")`` as a Spark user sees it, on both brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import tables
+from tests.spark.drains import publish
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.wire import Channel
+from warren.spark.columns import COLUMNS
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+# What a broker does is held to both brokers in ``test_exactly_once_steps``; starting queries takes
+# its time, so what is Spark's part is tried on one.
+on_one_broker = pytest.mark.parametrize("broker", ["warren"], indirect=True)
+
+
+class Query:
+    """Queues to Parquet, with a checkpoint and a ledger."""
+
+    def __init__(self, spark: SparkSession, uri: str, folder: Path) -> None:
+        self.spark, self.uri, self.folder = spark, uri, folder
+
+    def frame(self, queues: str, **options: Any) -> DataFrame:
+        given = {"uri": self.uri, "queues": queues, "ledger": str(self.folder / "ledger")}
+        return self.spark.readStream.format("rabbitmq").options(**{**given, **options}).load()
+
+    def start(self, frame: DataFrame, **trigger: Any) -> Any:
+        writer = frame.writeStream.format("parquet").option("path", str(self.folder / "table"))
+        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+        return writer.trigger(**trigger).start()
+
+    def run(self, queues: str, **options: Any) -> list[dict[str, Any]]:
+        """All that is there now; the progress of each batch that had rows."""
+        query = self.start(self.frame(queues, **options), availableNow=True)
+        try:
+            query.awaitTermination(120)
+            return [each for each in query.recentProgress if each["numInputRows"]]
+        finally:
+            query.stop()
+
+    def numbers(self, queue: str | None = None) -> list[int]:
+        """What is in the table, in the order of offsets."""
+        return tables.numbers(self.folder / "table", queue)
+
+
+@pytest.fixture
+def query(spark: SparkSession, broker: TestBroker, tmp_path: Path) -> Query:
+    return Query(spark, broker.url, tmp_path)
+
+
+@pytest.fixture
+def queue(channel: Channel, name: Callable[..., str]) -> str:
+    queue = name("spark")
+    channel.declare(queue, durable=True)
+    return queue
+
+
+def test_all_messages_of_queues_are_in_the_table_once_over_several_runs(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queues = [name("spark"), name("spark")]
+    for queue in queues:
+        channel.declare(queue, durable=True)
+        publish(channel, queue, range(100))
+
+    batches = query.run(",".join(queues), maxMessagesPerTrigger=80)
+    publish(channel, queues[0], range(100, 110))
+    query.run(",".join(queues), maxMessagesPerTrigger=80)
+
+    assert [batch["numInputRows"] for batch in batches] == [80, 80, 40]
+    assert query.numbers(queues[0]) == list(range(110))
+    assert query.numbers(queues[1]) == list(range(100))
+    assert [channel.count(queue) for queue in queues] == [0, 0]
+
+
+@on_one_broker
+def test_a_message_comes_with_all_its_properties(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    channel.publish(
+        queue, b"\x00body", content_type="application/json", content_encoding="gzip",
+        headers={"text": "ü", "number": 5, "list": [1, "x"], "nothing": None}, delivery_mode=2,
+        priority=4, correlation_id="c", reply_to="r", expiration="600000", message_id="m",
+        timestamp=1_700_000_000, type="t", user_id="guest", app_id="a",
+    )  # fmt: skip
+    channel.publish(queue, b"")
+    channel.sync()
+    query.run(queue)
+
+    found, bare = tables.rows(query.folder / "table")
+    found["headers"] = dict(found["headers"])
+
+    assert found.pop("received_at") is not None
+    assert found.pop("timestamp").timestamp() == 1_700_000_000
+    assert found == {
+        "queue": queue, "offset": 0, "exchange": "", "routing_key": queue, "redelivered": False,
+        "body": b"\x00body", "content_type": "application/json", "content_encoding": "gzip",
+        "headers": {"text": "ü", "number": "5", "list": '[1, "x"]', "nothing": None},
+        "delivery_mode": 2, "priority": 4, "correlation_id": "c", "reply_to": "r",
+        "expiration": "600000", "message_id": "m", "type": "t", "user_id": "guest", "app_id": "a",
+    }  # fmt: skip
+    assert bare["body"] == b""
+    properties = [column.name for column in COLUMNS if column.nullable]
+    assert [bare[name] for name in properties] == [None] * len(properties)
+
+
+@on_one_broker
+def test_a_query_that_runs_takes_what_comes_and_new_queues_of_its_pattern(
+    query: Query, broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stem = name("spark")
+    first, later = name(f"{stem}-a"), name(f"{stem}-b")
+    channel.declare(first)
+    frame = query.frame(f"{stem}-*", managementUri=broker.management)
+    running = query.start(frame, processingTime="200 milliseconds")
+    try:
+        publish(channel, first, range(5))
+        eventually(lambda: query.numbers() == list(range(5)), within_s=60)
+        channel.declare(later)
+        publish(channel, later, range(5, 9))
+        eventually(lambda: sorted(query.numbers()) == list(range(9)), within_s=60)
+    finally:
+        running.stop()
+
+
+def test_quorum_queues_are_read_when_they_have_a_single_active_consumer(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("spark")
+    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    channel.declare(queue, durable=True, arguments=arguments)
+    publish(channel, queue, range(20))
+
+    query.run(queue)
+
+    assert query.numbers() == list(range(20))
+
+
+@on_one_broker
+def test_other_quorum_queues_are_refused_with_the_remedy(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("spark")
+    channel.declare(queue, durable=True, arguments={"x-queue-type": "quorum"})
+    publish(channel, queue, range(3))
+
+    with pytest.raises(Exception, match="x-single-active-consumer=true"):
+        query.run(queue)
+
+    assert channel.count(queue) == 3
+
+
+@on_one_broker
+def test_a_priority_queue_comes_in_its_own_order(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("spark")
+    channel.declare(queue, arguments={"x-max-priority": 3})
+    publish(channel, queue, range(3), priority=1)
+    publish(channel, queue, range(3, 6), priority=3)
+
+    query.run(queue)
+
+    assert query.numbers() == [3, 4, 5, 0, 1, 2]
+
+
+def test_a_stream_is_read_by_its_own_offsets_and_without_a_ledger(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("spark")
+    channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+    publish(channel, stream, range(30))
+    query.run(stream, maxMessagesPerTrigger=20)
+    publish(channel, stream, range(30, 35))
+    query.run(stream)
+
+    assert query.numbers() == list(range(35))
+    assert not (query.folder / "ledger").exists()
+
+
+# -- mistakes ------------------------------------------------------------------------------------
+@on_one_broker
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"maxMessagePerTrigger": "5"}, "did you mean 'maxMessagesPerTrigger'"),
+        ({"queues": "nowhere-at-all"}, "no queue 'nowhere-at-all'"),
+        ({"uri": "amqp://guest:wrong@{host}:{port}/"}, "refused the login of 'guest'"),
+    ],
+)
+def test_a_mistake_is_explained(
+    query: Query, broker: TestBroker, queue: str, options: dict[str, str], words: str
+) -> None:
+    given = {
+        key: value.format(host=broker.host, port=broker.port) for key, value in options.items()
+    }
+    with pytest.raises(Exception, match=words) as failed:
+        query.run(given.pop("queues", queue), **given)
+    assert "wrong" not in str(failed.value)
+
+
+@on_one_broker
+def test_two_queries_on_one_ledger_are_told_apart(
+    query: Query, channel: Channel, queue: str, tmp_path: Path
+) -> None:
+    publish(channel, queue, range(3))
+    query.run(queue)
+    publish(channel, queue, range(3, 6))
+    other = Query(query.spark, query.uri, tmp_path / "other")
+
+    with pytest.raises(Exception, match="give this query a ledger of its own"):
+        other.run(queue, ledger=str(tmp_path / "ledger"))
+
+    query.run(queue)
+    assert query.numbers() == list(range(6))
+
+
+@on_one_broker
+def test_a_ledger_that_vanished_stops_the_query(
+    query: Query, channel: Channel, queue: str, tmp_path: Path
+) -> None:
+    publish(channel, queue, range(3))
+    query.run(queue)
+    (tmp_path / "ledger").rename(tmp_path / "moved")
+    publish(channel, queue, range(3, 6))
+
+    with pytest.raises(Exception, match="not the one this query began with"):
+        query.run(queue)
+    assert channel.count(queue) == 3
+
+    (tmp_path / "moved").rename(tmp_path / "ledger")
+    query.run(queue)
+    assert query.numbers() == list(range(6))
+
+
+@on_one_broker
+def test_a_password_is_in_no_plan(query: Query, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = query.frame("a", uri="amqp://ann:sesame@127.0.0.1:1/", password="open-sesame")
+
+    frame.explain(True)
+
+    shown = capsys.readouterr().out
+    assert "rabbitmq" in shown
+    assert "sesame" not in shown + repr(frame)
+
+
+# -- spark.read ----------------------------------------------------------------------------------
+def batch(query: Query, queue: str, **options: Any) -> DataFrame:
+    given = {"uri": query.uri, "queues": queue, "ledger": str(query.folder / "ledger"), **options}
+    return query.spark.read.format("rabbitmq").options(**given).load()
+
+
+def bodies(frame: DataFrame) -> list[int]:
+    return [int(row.body) for row in sorted(frame.select("offset", "body").collect())]
+
+
+def test_a_batch_read_drains_what_is_there_once(query: Query, channel: Channel, queue: str) -> None:
+    publish(channel, queue, range(5))
+    assert bodies(batch(query, queue)) == list(range(5))
+
+    publish(channel, queue, range(5, 8))
+    assert bodies(batch(query, queue)) == [5, 6, 7]
+    assert bodies(batch(query, queue)) == []
+    assert channel.count(queue) == 0
+
+
+@on_one_broker
+def test_peek_looks_and_leaves(query: Query, channel: Channel, queue: str) -> None:
+    publish(channel, queue, range(5))
+
+    frame = batch(query, queue, peek="true")
+
+    assert bodies(frame) == bodies(frame) == list(range(5))
+    eventually(lambda: channel.count(queue) == 5)
+    assert bodies(batch(query, queue)) == list(range(5))
