@@ -20,7 +20,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
@@ -104,7 +103,7 @@ def read_group_log(folder: Path) -> list[Line]:
 
 def _short(line: Line) -> list[object]:
     """Its fields as a list, without those at the end that say nothing."""
-    values = list(asdict(line).values())
-    while values and values[-1] in ("", -1, False):
-        values.pop()
-    return values
+    values: list[object] = [line.at, line.phase, line.member, line.queue, line.number]
+    if line.redelivered:
+        return [*values, True]
+    return values if line.queue else values[:3]

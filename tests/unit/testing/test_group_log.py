@@ -229,10 +229,10 @@ def test_the_longest_gap_is_that_of_a_message_at_its_turn() -> None:
 # -- files ---------------------------------------------------------------------------------------
 def test_what_was_written_is_read_and_a_torn_line_is_passed_over(tmp_path: Path) -> None:
     with GroupLog(tmp_path / "publisher.log") as publisher:
-        publisher.sent("q", [1, 2])
-        publisher.confirmed("q", [1])
+        publisher.sent("q", [0, 2])
+        publisher.confirmed("q", [0])
     with GroupLog(tmp_path / "w1.log", "w1") as log:
-        with log.working("q", 1, redelivered=False):
+        with log.working("q", 0, redelivered=False):
             pass
         with pytest.raises(ValueError), log.working("q", 2, redelivered=True):
             raise ValueError
@@ -241,8 +241,8 @@ def test_what_was_written_is_read_and_a_torn_line_is_passed_over(tmp_path: Path)
         file.write(b'[1.0,"end","w1","q",')
     told = [(line.phase, line.member, line.number) for line in read_group_log(tmp_path)]
     assert told == [
-        *(("sent", "", 1), ("sent", "", 2), ("confirmed", "", 1)),
-        *(("begin", "w1", 1), ("end", "w1", 1), ("begin", "w1", 2), ("killed", "w1", -1)),
+        *(("sent", "", 0), ("sent", "", 2), ("confirmed", "", 0)),
+        *(("begin", "w1", 0), ("end", "w1", 0), ("begin", "w1", 2), ("killed", "w1", -1)),
     ]
 
 

@@ -1,0 +1,84 @@
+"""A member of a group that writes down what it does: ``python -m tests.e2e.groups.worker``.
+
+Its options are the fields of ``WorkerOptions`` as JSON, its only argument. It says ``ready`` when
+it is in the group, and leaves on SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import json
+import logging
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from warren.client import Delivery
+from warren.errors import ConnectError
+from warren.groups.group import Group
+from warren.testing.group_log import GroupLog
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    label: str
+    url: str
+    group: str
+    queues: list[str]
+    log: str
+    coordinator: str = "amqp"
+    management: str | None = None
+    member_name: str | None = None
+    work_s: float = 0.001
+    heartbeat_s: float = 2.0
+    prefetch: int = 20
+    min_interval_s: float = 0.5
+
+
+async def run(options: WorkerOptions) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    with GroupLog(Path(options.log), options.label) as log:
+
+        async def handle(delivery: Delivery) -> None:
+            number = int(delivery.body)
+            with log.working(delivery.queue, number, redelivered=delivery.redelivered):
+                await asyncio.sleep(options.work_s)
+
+        group = Group(
+            options.url,
+            options.group,
+            options.queues,
+            listener=handle,
+            coordinator=options.coordinator,
+            management=options.management,
+            member_name=options.member_name,
+            heartbeat_s=options.heartbeat_s,
+            prefetch=options.prefetch,
+            min_interval_s=options.min_interval_s,
+            discover_s=1.0,
+            drain_s=10.0,
+        )
+        while not stop.is_set():
+            try:
+                await group.__aenter__()
+            except ConnectError:  # the broker is being restarted
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), 0.2)
+            else:
+                print("ready", flush=True)
+                await stop.wait()
+        await group.leave()
+
+
+def main() -> None:
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
+    asyncio.run(run(WorkerOptions(**json.loads(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()
