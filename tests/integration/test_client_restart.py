@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import warren
 from tests.contract.client.conftest import FAST, until
+from tests.support import rabbitmq
 from warren import Broker
 from warren.client import Backoff, Delivery
 from warren.errors import HostUnreachable, Unconfirmed, WarrenError
@@ -116,3 +118,48 @@ async def test_a_consumer_that_the_broker_cancels_is_told() -> None:
 
             await until(lambda: cancelled)
             assert channel.is_open
+
+
+@pytest.fixture
+def node() -> Iterator[rabbitmq.Node]:
+    node = rabbitmq.restartable()
+    yield node
+    try:
+        node.wait_ready()
+    except rabbitmq.ServerEnded:  # the test failed half way
+        node.start()
+        node.wait_ready()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_after_a_power_cut_of_rabbitmq_everything_is_there_again(node: rabbitmq.Node) -> None:
+    got: list[bytes] = []
+
+    def take(delivery: Delivery) -> None:
+        got.append(delivery.body)
+        delivery.ack()
+
+    async with warren.connect(node.url, backoff=FAST) as connection:
+        channel = await connection.channel(republish=True)
+        await channel.declare_exchange("volatile", "topic")
+        named = (await channel.declare_queue(exclusive=True)).name
+        await channel.bind_queue(named, "volatile", "#")
+        await channel.declare_queue("kept", durable=True)
+        consumer = await channel.consume(named, take)
+        persistent = warren.Properties(delivery_mode=2)
+        await channel.publish(b"kept", routing_key="kept", properties=persistent)
+
+        await asyncio.to_thread(node.kill)
+        await until(lambda: connection.state == "down")
+        waiting = channel.publish(b"late", exchange="volatile", routing_key="x", mandatory=True)
+        node.start()
+
+        await asyncio.wait_for(waiting, 120)
+        await until(lambda: got == [b"late"])
+        assert consumer.queue != named
+        kept = await channel.get("kept", no_ack=True)
+        assert kept is not None
+        assert kept.body == b"kept"
+        await channel.delete_queue("kept")
+        await channel.delete_exchange("volatile")
