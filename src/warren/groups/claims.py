@@ -47,6 +47,8 @@ class Claims:
         self._growing = asyncio.Lock()
         self._holdings: dict[str, Holding] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        #: Those that end something: not to be cut short.
+        self._endings: set[asyncio.Task[None]] = set()
         self._refusals: dict[str, int] = {}
         self._single_active: set[str] = set()
         self._rates: dict[str, float] = {}
@@ -69,6 +71,8 @@ class Claims:
             self._after(before, do(step.queue), step), name=f"{step.do.name} {step.queue}"
         )
         self._tasks[step.queue] = task
+        if step.do in (Do.RELEASE, Do.FORGET):
+            self._endings.add(task)
         task.add_done_callback(lambda done: self._done(step.queue, done))
 
     def give_back(self, queue: str, reason: str) -> None:
@@ -95,10 +99,10 @@ class Claims:
 
     async def close(self) -> None:
         """Cut everything short; what runs is lost."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        tasks = set(self._tasks.values())
+        for task in tasks - self._endings:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._endings, return_exceptions=True)
         for holding in list(self._holdings.values()):
             await holding.forget()
         self._holdings.clear()
@@ -123,6 +127,7 @@ class Claims:
         self._poke()
 
     def _done(self, queue: str, task: asyncio.Task[None]) -> None:
+        self._endings.discard(task)
         if self._tasks.get(queue) is task:
             del self._tasks[queue]
 

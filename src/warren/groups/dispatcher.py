@@ -177,7 +177,7 @@ class Dispatcher:
         if came := sorted(able - known):
             self._trigger(_plural(came, "appeared"), now)
         if went := sorted(known - able):
-            self._trigger(_plural(went, "went away"), now)
+            self._trigger(_plural(went, "vanished"), now)
         self._dirty = True
 
     def commanded(self, command: Command, now: float) -> None:
@@ -324,7 +324,7 @@ class Dispatcher:
 
     def _updated(self, seen: _Seen, report: Report, now: float) -> None:
         anew = report.stamp < seen.report.stamp
-        heavier = seen.report.weight != report.weight
+        before = seen.report.weight
         seen.report = report
         if anew:  # it began a new life before we heard that the old one ended
             seen.busy, seen.granted, seen.sent = set(report.held), frozenset(), NEVER
@@ -333,7 +333,9 @@ class Dispatcher:
             seen.resend_at = None
         else:
             seen.busy |= set(report.held)
-        if heavier:
+        if report.weight <= 0 < before:
+            self._trigger(f"{report.member} gives its queues away", now, urgent=True)
+        elif report.weight != before:
             self._trigger(f"the weight of {report.member} changed", now)
 
     def _remove(self, member: str, reason: str, now: float) -> None:

@@ -145,16 +145,22 @@ class Member:
 
     def assigned(self, assignment: Assignment, now: float) -> bool:
         """Take up an assignment; False if it is older than one that was taken up before."""
-        if self._leaving or assignment.stamp < self._stamp:
+        if assignment.stamp < self._stamp:
             return False
         self._news = self._news or assignment.stamp > self._stamp
         self._stamp = assignment.stamp
-        self._want(set(assignment.queues), now)
+        self._want(set() if self._leaving else set(assignment.queues), now)
         return True
 
     def leave(self, now: float) -> None:
-        """Give everything away, in order, and take up nothing any more."""
-        self._leaving = True
+        """Give everything away, in order, and take up nothing any more.
+
+        The dispatcher hears of it at once, by a weight of nought, and can give out what is free
+        while a slow handler still runs. The queues of a static member wait for its return.
+        """
+        self._leaving = self._news = True
+        if not self.identity.static:
+            self.identity = replace(self.identity, weight=0.0)
         self._want(set(), now)
 
     def claimed(self, queue: str, now: float) -> None:

@@ -135,7 +135,7 @@ def test_rule_8_a_queue_that_appears_or_goes_makes_a_rebalance() -> None:
     assert sorted(map(len, table.held.values())) == [1, 1]
     assert [each.reason for each in table.dispatcher.rebalances[1:]] == [
         "new appeared",
-        "5 queues went away",
+        "5 queues vanished",
     ]
 
 
@@ -226,6 +226,19 @@ def test_rule_10_a_paused_queue_is_worked_on_by_nobody_and_no_other_moves() -> N
     table.obey()
     assert table.held == before
     assert len(table.dispatcher.rebalances) == 1
+
+
+def test_rule_4_a_member_that_leaves_slowly_holds_up_only_what_it_still_works_on() -> None:
+    table = Table("m1", "m2")
+    table.obey()
+    slow, *free = table.held["m2"]
+    table.say("m2", weight=0.0)  # leaves
+    sent = table.sent()
+    assert sent["m2"].queues == ()
+    table.say("m2", held=(slow,), stamp=sent["m2"].stamp)
+    assert set(table.sent()["m1"].queues) == {*table.held["m1"], *free}
+    table.say("m2", held=())
+    assert set(table.sent()["m1"].queues) == set(QUEUES)
 
 
 def test_rule_10_weights_decide_how_many_queues_a_member_gets() -> None:

@@ -152,8 +152,16 @@ def test_the_same_assignment_again_changes_nothing() -> None:
 def test_a_member_that_leaves_gives_all_away_and_takes_up_nothing() -> None:
     who = holding(member(), "a", "b")
     who.leave(0.0)
-    assert not give(who, "a", "b", "c", at=9)
+    give(who, "a", "b", "c", at=9)
     assert who.take_steps() == [Step(Do.DRAIN, "a"), Step(Do.DRAIN, "b")]
+    assert who.report().weight == 0.0
+    assert who.report().stamp == Stamp(9, 0)
+
+
+def test_rule_10_a_static_member_that_leaves_keeps_its_weight_and_its_queues_wait() -> None:
+    who = Member(Report("m", weight=2.0, static=True, session_s=5.0))
+    who.leave(0.0)
+    assert who.report().weight == 2.0
 
 
 def test_with_the_connection_all_is_gone_and_generations_begin_anew() -> None:

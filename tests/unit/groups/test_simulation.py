@@ -112,7 +112,7 @@ def _check(world: World) -> None:
 def _check_rebalances(world: World) -> None:
     """Not more than one in three seconds, but for those that may not wait."""
     assert world.state is not None
-    hasty = ("died", "left", "ran out", "drained", "moved", "became dispatcher")
+    hasty = ("died", "left", "away", "ran out", "drained", "moved", "became dispatcher")
     before = None
     for each in world.state.rebalances:
         if before is not None and not any(word in each.reason for word in hasty):

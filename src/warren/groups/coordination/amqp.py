@@ -207,7 +207,7 @@ class AmqpCoordinator(Coordinator):
         await ears.declare_exchange(exchange, "direct", auto_delete=True)
         await ears.bind_queue(inbox, exchange, ALL)
         await ears.bind_queue(inbox, exchange, key_of(member))
-        await ears.consume(inbox, self._heard, no_ack=True)
+        await ears.consume(inbox, self._heard, no_ack=True, on_cancel=self._broken)
         self._ears = ears
 
     @property
@@ -274,9 +274,15 @@ class AmqpCoordinator(Coordinator):
         queue = self._names.will(member, self._life)
         channel = await self._connected.channel(prefetch=1, confirms=False)
         await channel.declare_queue(queue, **words.queue_options(self._connected.server_properties))
-        await channel.consume(queue, got)
+        await channel.consume(queue, got, on_cancel=self._broken)
         self._say_bytes("will", b"{}", queue, exchange="")
         await held.wait()
+
+    def _broken(self, error: WarrenError) -> None:
+        """Deaf, or without a will: others take us for dead. Better a new life than half of one."""
+        if self._tell is not None and self.connection.state == "open":
+            log.warning("%s begins anew: %s", self.connection, error)
+            self.connection.link.abort()
 
     async def _renew_loop(self) -> None:
         while True:
@@ -288,7 +294,7 @@ class AmqpCoordinator(Coordinator):
 
     # -- election --------------------------------------------------------------------------------
     async def _campaign_loop(self) -> None:
-        while self._tell is not None and self._connected.state == "open":
+        while self._tell is not None and self.connection.state == "open":
             ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             try:
                 await self._stand(ended)

@@ -1,0 +1,176 @@
+"""What a coordinator that lives on the broker has to survive there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.contract.groups.steps import Workers, eventually
+from warren.groups import claims
+from warren.groups.coordination.amqp import AmqpCoordinator
+from warren.groups.coordination.amqp_words import Names, queue_options
+from warren.groups.coordination.base import Deposed, Left
+from warren.groups.session import Session
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def coordinator() -> str:
+    return "amqp"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """All that any member was told by its coordinator."""
+    told: list[object] = []
+    hear = Session._hear
+
+    def listen(session: Session, event: object) -> None:
+        told.append(event)
+        hear(session, event)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Session, "_hear", listen)
+    return told
+
+
+async def test_token_and_will_are_renewed_before_the_broker_takes_them_for_stuck(
+    workers: Workers, told: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AmqpCoordinator, "renew_s", 0.05)
+    await workers.declare(2)
+    await workers.join_many(2)
+    dispatcher = workers.dispatcher
+    assert dispatcher is not None
+    coordinator = dispatcher.group._session._coordinator
+    tags = set()
+
+    def renewed() -> bool:
+        tags.add(coordinator._token.delivery_tag)
+        return len(tags) >= 5
+
+    await eventually(renewed)
+    assert workers.dispatcher is dispatcher
+    assert not [event for event in told if isinstance(event, (Left, Deposed))]
+    victim = next(w for w in workers.alive.values() if w is not dispatcher)
+    workers.kill(victim)
+    await workers.balanced()
+
+
+async def test_somebody_who_deletes_the_token_brings_about_an_election_and_no_move(
+    workers: Workers,
+) -> None:
+    await workers.declare(6)
+    await workers.join_many(3)
+    before = workers.held
+    await workers.channel.delete_queue(Names(workers.group).token)
+    await workers.join()
+    await workers.balanced()
+    assert workers.dispatcher is not None
+    assert all(workers.held[name] <= held for name, held in before.items())
+
+
+async def test_a_member_whose_will_is_taken_away_begins_anew(workers: Workers) -> None:
+    await workers.declare(4)
+    await workers.join_many(2)
+    victim = next(w for w in workers.alive.values() if w is not workers.dispatcher)
+    session = victim.group._session
+    will = Names(workers.group).will(victim.name, session._coordinator._life)
+    await workers.channel.delete_queue(will)
+    await eventually(lambda: victim.group._session not in (None, session))
+    await workers.balanced()
+    await workers.publish(3)
+    await workers.all_handled()
+
+
+async def test_a_member_that_lost_its_connection_comes_back_by_itself(workers: Workers) -> None:
+    await workers.declare(6)
+    await workers.join_many(3)
+    for worker in list(workers.alive.values()):
+        before = worker.group._session
+        before._connection.link.abort()
+        await eventually(lambda w=worker, b=before: w.group._session not in (None, b))
+        await workers.publish(3)
+        await workers.balanced()
+        await workers.all_handled()
+
+
+async def test_work_goes_on_while_the_broker_takes_no_publishes(workers: Workers) -> None:
+    """Reports wait for the alarm to end; acknowledgements do not."""
+    await workers.declare(2)
+    worker = (await workers.join_many(1))[0]
+    goes_on = asyncio.Event()
+    worker.work = lambda _: goes_on.wait()
+    await workers.publish(150)  # more than the prefetch: the rest comes only if acks are read
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, workers.broker.memory_alarm, True)
+    try:
+        await worker.group._session._coordinator.report(worker.group._seat.member.report())
+        goes_on.set()
+        await workers.all_handled()
+    finally:
+        await loop.run_in_executor(None, workers.broker.memory_alarm, False)
+
+
+async def test_very_many_queues_are_spread_over_connections(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "ROOM", 6)
+    await workers.declare(15)
+    worker = (await workers.join_many(1))[0]
+    connections = worker.group._session._claims._connections
+    assert len(connections) >= 3
+    await workers.publish(2)
+    await workers.all_handled()
+    connections[1].link.abort()
+    await workers.publish(2)
+    await workers.balanced()
+    await workers.all_handled()
+
+
+async def test_a_handler_that_fails_gets_its_message_again_and_order_is_kept(
+    workers: Workers,
+) -> None:
+    (queue,) = await workers.declare(1)
+    worker = (await workers.join_many(1))[0]
+    worker._retry_s = 0.01
+    left = [3]
+
+    async def fail_at_first(_: str) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise ValueError("not today")
+
+    worker.work = fail_at_first
+    await workers.publish(5)
+    await workers.all_handled()
+    done = [line.number for line in workers.lines if line.phase == "end"]
+    assert done == [0, 1, 2, 3, 4]
+    assert worker.held == {queue}
+
+
+async def test_a_slow_leaver_holds_up_only_the_queue_it_works_on(workers: Workers) -> None:
+    await workers.declare(4)
+    slow, other = await workers.join_many(2)
+    goes_on = asyncio.Event()
+    slow.work = lambda _: goes_on.wait()
+    queue = min(slow.held)
+    await workers.publish(1, [queue])
+    await eventually(lambda: any(line.phase == "begin" for line in workers.lines))
+    leaving = asyncio.create_task(workers.leave(slow))
+    await eventually(lambda: other.held == set(workers.queues) - {queue})
+    goes_on.set()
+    await leaving
+    await eventually(lambda: other.held == set(workers.queues))
+
+
+def test_queues_are_durable_only_where_the_broker_takes_no_others() -> None:
+    def durable(product: str, version: str) -> bool:
+        return bool(queue_options({"product": product, "version": version})["durable"])
+
+    assert not durable("RabbitMQ", "3.10.8")
+    assert not durable("RabbitMQ", "4.2.1")
+    assert durable("RabbitMQ", "4.3.0")
+    assert durable("RabbitMQ", "5.0.0-beta.1")
+    assert not durable("LavinMQ", "2.9.0")
