@@ -10,7 +10,6 @@ import pytest
 from tests.contract.groups.steps import Workers
 from tests.support.brokers import TestBroker
 
-
 HERE = Path(__file__).parent
 
 
