@@ -160,14 +160,13 @@ def test_a_value_out_of_range_is_told(start: Start) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--prot", "5"], ["--port", "five"], ["orders"]])
-def test_a_bad_command_line_is_told_with_the_usage(start: Start, arguments: list[str]) -> None:
+def test_a_bad_command_line_is_told_in_one_line(start: Start, arguments: list[str]) -> None:
     process = start(*arguments)
     out, err = process.communicate(timeout=20)
 
     assert (process.returncode, out) == (2, "")
-    assert err.startswith("usage: warren")
+    assert re.fullmatch("warren: .+\n", err)
     assert arguments[0] in err
-    assert "Traceback" not in err
 
 
 # -- help ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+import warren
 from warren.cli.main import main
 
 Serve = Callable[[bytes | None], str]
@@ -131,3 +132,34 @@ def test_who_reads_the_output_may_stop(serve: Serve) -> None:
     done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m warren broker --help | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: warren broker")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
+    with warren.Broker.in_thread(management_port=0) as broker:
+        done = subprocess.run(
+            f"{sys.executable} -m warren vhost list --url {broker.management_url} > /dev/full",
+            shell=True,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    assert (done.returncode, done.stderr) == (1, "warren: No space left on device\n")
+
+
+def test_output_that_is_closed_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m warren --version >&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,7 @@ import argparse
 import difflib
 from typing import Any
 
-from warren.cli import output
+from warren.cli import limits, output, topics
 from warren.cli.options import (
     JSON,
     TABLE,
@@ -61,9 +61,20 @@ def _add_user(commands: Any) -> None:
     passwd = add_command(commands, "passwd", "change a user's password", _user_passwd)
     passwd.add_argument("name", metavar="NAME", help="name of the user")
     passwd.add_argument("--password-stdin", action="store_true", help=stdin)
+    tags = add_command(
+        commands,
+        "tags",
+        "give a user other tags",
+        _user_tags,
+        description="Give a user other tags, which say what it may do in the management API: "
+        "administrator, monitoring, policymaker, management. Without any, it may do nothing there.",
+    )
+    tags.add_argument("name", metavar="NAME", help="name of the user")
+    tags.add_argument("tags", nargs="*", metavar="TAG", help="all that it shall have")
     delete = add_command(commands, "delete", "delete a user", _user_delete)
     delete.add_argument("name", metavar="NAME", help="name of the user")
     add_command(commands, "list", "list users", _user_list, TABLE, JSON)
+    limits.add_parsers(commands, "user")
 
 
 def _add_vhost(commands: Any) -> None:
@@ -76,6 +87,7 @@ def _add_vhost(commands: Any) -> None:
     delete.add_argument("name", metavar="NAME", help="name of the virtual host")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     add_command(commands, "list", "list virtual hosts", _vhost_list, TABLE, JSON)
+    limits.add_parsers(commands, "vhost")
 
 
 def _add_permission(commands: Any) -> None:
@@ -107,6 +119,7 @@ def _add_permission(commands: Any) -> None:
         JSON,
     )
     show.add_argument("user", nargs="?", metavar="USER", help="of this user only")
+    topics.add_parsers(commands)
 
 
 # -- users ---------------------------------------------------------------------------------------
@@ -140,6 +153,22 @@ def _user_passwd(options: argparse.Namespace) -> int:
         body = {"password": new_password(options, name), "tags": tags}
         api.put("users", name, body=body, what=what)
     output.say(f"changed the password of user '{name}'")
+    return 0
+
+
+def _user_tags(options: argparse.Namespace) -> int:
+    name, tags = options.name, ",".join(options.tags)
+    what = f"change the tags of user '{name}'"
+    with open_api(options) as api:
+        try:
+            user = api.get("users", name, what=what)
+        except ApiMissing:
+            raise _no_user(api, name) from None
+        # The password stays as it is: the API wants it, or its hash, each time.
+        body = {key: user[key] for key in ("password_hash", "hashing_algorithm")}
+        api.put("users", name, body={**body, "tags": _tags(tags)}, what=what)
+    told = f"the tags {_tags(tags)}" if tags else "no tags"
+    output.say(f"user '{name}' has {told} now")
     return 0
 
 
@@ -214,7 +243,7 @@ def _permission_set(options: argparse.Namespace) -> int:
     user, vhost = options.user, vhost_of(options)
     body = {key: getattr(options, key) for key in ("configure", "write", "read")}
     with open_api(options) as api:
-        _check_both(api, user, vhost)
+        check_both(api, user, vhost)
         what = f"set permissions of user '{user}' in vhost '{vhost}'"
         api.put("permissions", vhost, user, body=body, what=what)
     output.say(f"set permissions of user '{user}' in vhost '{vhost}'")
@@ -228,18 +257,26 @@ def _permission_clear(options: argparse.Namespace) -> int:
         try:
             api.delete("permissions", vhost, user, what=what)
         except ApiMissing as refusal:
-            _check_both(api, user, vhost)
+            check_both(api, user, vhost)
             raise ApiMissing(what, refusal.status, "it has none") from None
     output.say(f"user '{user}' may do nothing in vhost '{vhost}' now")
     return 0
 
 
-def _check_both(api: Management, user: str, vhost: str) -> None:
+def check_both(api: Management, user: str, vhost: str) -> None:
     """RabbitMQ does not say which of the two is missing."""
-    if vhost not in (names := _vhosts(api)):
-        raise _none(f"vhost '{vhost}'", vhost, names)
-    if not any(each["name"] == user for each in api.get("users", what="list users")):
-        raise _no_user(api, user)
+    check_vhost(api, vhost)
+    check_user(api, user)
+
+
+def check_vhost(api: Management, name: str) -> None:
+    if name not in (names := _vhosts(api)):
+        raise _none(f"vhost '{name}'", name, names)
+
+
+def check_user(api: Management, name: str) -> None:
+    if not any(each["name"] == name for each in api.get("users", what="list users")):
+        raise _no_user(api, name)
 
 
 def _permission_list(options: argparse.Namespace) -> int:

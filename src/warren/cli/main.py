@@ -40,10 +40,11 @@ MODULES = {
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """The parser of the command line; with the name of a command, of what it needs only."""
-    import argparse
     from importlib import import_module
 
-    parser = argparse.ArgumentParser(
+    from warren.cli.parser import Parser
+
+    parser = Parser(
         prog="warren",
         description="A RabbitMQ-compatible broker, and commands to look at it or at RabbitMQ.",
     )
@@ -57,8 +58,10 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    if sys.stdout is None:  # closed by who started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
+        given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
         options = make_parser(given[0] if given else None).parse_args(given)
         code = int(options.run(options))
         sys.stdout.flush()
@@ -69,7 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, EOFError):  # Ctrl-C anywhere, Ctrl-D at a prompt
         return 130
     except BrokenPipeError:
-        # Who read our output has seen enough, as in ``warren queues list | head``. Python would
-        # complain at exit when it flushes what nobody reads.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who read our output has seen enough, as in ``warren queues list | head``.
+        _forget_output()
         return 141
+    except OSError as error:  # a full disk behind ``> file``
+        _forget_output()
+        print(f"warren: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _forget_output() -> None:
+    """Python would complain at exit when it flushes what nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

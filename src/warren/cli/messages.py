@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import difflib
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any, BinaryIO
 from warren.cli import output
 from warren.cli.options import JSON, VHOST, add_command, open_api, vhost_of
 from warren.cli.output import clean, shown
-from warren.cli.resources import EXCHANGES, QUEUES, not_there, page_of
+from warren.cli.resources import EXCHANGES, QUEUES, not_there, page_of, rows_of
+from warren.cli.values import pairs, value_of
 from warren.client.management import Management
 from warren.errors import ApiMissing, ApiRefused, ConfigError
 
@@ -108,16 +108,34 @@ def _publish(options: argparse.Namespace) -> int:
         for body in _bodies(options):
             sent += 1
             routed += _publish_one(api, options, properties, body)
+        hint = _remedy(api, options) if routed < sent else ""
     if options.json:
         output.say_json({"published": sent, "routed": routed})
     to = f"exchange '{exchange}' with routing key '{key}'" if exchange else f"queue '{key}'"
     if routed < sent:
-        why = "nothing is bound there for that key" if exchange else "there is no such queue"
         lost = "the message" if sent == 1 else f"{sent - routed} of {sent} messages"
-        raise ApiRefused(f"publish to {to} in vhost '{vhost}'", 200, f"{why}, {lost} went nowhere")
+        why = f"{_unrouted(options)}: {lost} went nowhere; {hint}"
+        raise ApiRefused(f"publish to {to} in vhost '{vhost}'", 200, why)
     if not options.json:
         output.say(f"published {_count(sent)} to {to}")
     return 0
+
+
+def _unrouted(options: argparse.Namespace) -> str:
+    return "nothing is bound there for that key" if options.exchange else "there is no such queue"
+
+
+def _remedy(api: Management, options: argparse.Namespace) -> str:
+    """What to do about a message that no queue has taken."""
+    exchange, key, vhost = options.exchange, options.routing_key, vhost_of(options)
+    where = "" if options.vhost is None else f" --vhost {vhost}"
+    if exchange:
+        bind = f"warren bindings declare {exchange} QUEUE --routing-key {key}{where}"
+        return f"'{bind}' binds a queue"
+    names = [row["name"] for row in rows_of(api, QUEUES, vhost)]
+    near = difflib.get_close_matches(key, names, 1)
+    make = f"'warren queues declare {key}{where}' makes it, 'warren topology apply' a whole file"
+    return f"did you mean '{near[0]}'? {make}" if near else make
 
 
 def _publish_one(
@@ -166,7 +184,7 @@ def _messages_in(file: BinaryIO, lines: bool) -> Iterable[bytes]:
 
 def _properties(options: argparse.Namespace) -> dict[str, Any]:
     properties: dict[str, Any] = {}
-    for name, text in _pairs(options.property, "--property"):
+    for name, text in pairs(options.property, "--property"):
         name = name.replace("-", "_")
         if name not in PROPERTIES:
             near = difflib.get_close_matches(name, PROPERTIES, 1)
@@ -180,26 +198,9 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         properties["delivery_mode"] = 2
     if options.header:
         properties["headers"] = {
-            name: value_of(text) for name, text in _pairs(options.header, "--header")
+            name: value_of(text) for name, text in pairs(options.header, "--header")
         }
     return properties
-
-
-def _pairs(texts: Iterable[str], option: str) -> Iterator[tuple[str, str]]:
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise ConfigError(option, f"{text!r} is not like NAME=VALUE")
-        yield name, value
-
-
-def value_of(text: str) -> Any:
-    """JSON where it is JSON, text where it is not: ``5``, ``true``, ``hello``."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return text if value is None else value
 
 
 # -- get -----------------------------------------------------------------------------------------

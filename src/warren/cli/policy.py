@@ -8,10 +8,10 @@ import json
 from typing import Any
 
 from warren.cli import output
-from warren.cli.messages import value_of
 from warren.cli.options import JSON, TABLE, VHOST, add_command, add_group, open_api, vhost_of
 from warren.cli.output import Column
 from warren.cli.resources import Resource, print_rows, rows_of
+from warren.cli.values import value_of
 from warren.errors import ApiMissing, ConfigError
 
 POLICIES = Resource(

@@ -171,10 +171,20 @@ RESOURCES = (QUEUES, EXCHANGES, BINDINGS, CONNECTIONS, CHANNELS, CONSUMERS)
 
 
 def add_parser(commands: Any) -> None:
+    from warren.cli import declaring  # which needs what is here
+
+    more = {
+        QUEUES: declaring.add_to_queues,
+        EXCHANGES: declaring.add_to_exchanges,
+        BINDINGS: declaring.add_to_bindings,
+    }
     for resource in RESOURCES:
-        below = add_group(commands, resource.name, f"look at {resource.name}")
+        change = " and change them" if resource in more else ""
+        below = add_group(commands, resource.name, f"look at {resource.name}{change}")
         _add_list(below, resource)
         _add_show(below, resource)
+        if resource in more:
+            more[resource](below)
         if resource is CONNECTIONS:
             parser = add_command(below, "close", "close a connection", _close)
             parser.add_argument("name", metavar="NAME", help="name of the connection")

@@ -132,3 +132,80 @@ class TestPermissions:
         assert said.startswith(f"can't find user '{alice}'")
         said = refused("permission", "set", "guest", "", "", "", "--vhost", f"{vhost}x")
         assert said == f"can't find vhost '{vhost}x': it is not there; did you mean '{vhost}'?"
+
+
+class TestTags:
+    def test_tags_are_changed_and_the_password_stays(
+        self, cli: Cli, broker: TestBroker, alice: str
+    ) -> None:
+        cli("user", "add", alice, "--password-stdin", stdin=b"x\n")
+        said = cli("user", "tags", alice, "monitoring", "policymaker")
+        assert said.out == f"user '{alice}' has the tags monitoring,policymaker now\n"
+        assert cli("overview", "--url", as_user(broker, alice, "x")).code == 0
+        assert cli("user", "tags", alice).out == f"user '{alice}' has no tags now\n"
+        assert cli("overview", "--url", as_user(broker, alice, "x")).code == 1
+
+    def test_a_user_that_is_not_there_has_none(self, refused: Any, alice: str) -> None:
+        assert refused("user", "tags", alice, "management").startswith(f"can't find user '{alice}'")
+
+
+class TestLimits:
+    def test_limits_of_a_user_are_set_listed_and_taken_away(
+        self, cli: Cli, refused: Any, alice: str
+    ) -> None:
+        cli("user", "add", alice, "--password-stdin", stdin=b"x\n")
+        said = cli("user", "limit", alice, "max-connections", "5")
+        assert said.out == f"set max-connections of user '{alice}' to 5\n"
+        cli("user", "limit", alice, "max-channels", "0")
+        assert [alice, "5", "0"] in cli("user", "limits").rows
+        said = cli("user", "limit", alice, "max-channels", "none")
+        assert said.out == f"took away max-channels of user '{alice}'\n"
+        assert [alice, "5", "-"] in cli("user", "limits").rows
+
+    def test_limits_of_a_vhost_hold(self, cli: Cli, refused: Any, vhost: str) -> None:
+        assert cli("vhost", "limit", vhost, "max-queues", "1").code == 0
+        assert [vhost, "-", "1"] in cli("vhost", "limits").rows
+        assert cli("queues", "declare", "first", "--vhost", vhost).code == 0
+        said = refused("queues", "declare", "second", "--vhost", vhost)
+        assert "queue limit in vhost" in said
+        cli("vhost", "limit", vhost, "max-queues", "none")
+        assert cli("queues", "declare", "second", "--vhost", vhost).code == 0
+
+    @pytest.mark.parametrize("value", ["many", "-1", "1.5"])
+    def test_a_limit_is_a_number(self, refused: Any, vhost: str, value: str) -> None:
+        said = refused("vhost", "limit", "--", vhost, "max-queues", value, code=2)
+        assert said == f"VALUE (argument): '{value}' is neither a number nor none"
+
+    @pytest.mark.parametrize(("one", "limit"), [("user", "max-channels"), ("vhost", "max-queues")])
+    def test_who_is_not_there_is_told(
+        self, refused: Any, name: Callable[[str], str], one: str, limit: str
+    ) -> None:
+        nobody = name("nobody")
+        said = refused(one, "limit", nobody, limit, "5")
+        assert said.startswith(f"can't find {one} '{nobody}': it is not there; ")
+
+
+class TestTopicPermissions:
+    def test_they_are_set_listed_and_cleared(
+        self, cli: Cli, refused: Any, alice: str, vhost: str
+    ) -> None:
+        cli("user", "add", alice, "--password-stdin", stdin=b"x\n")
+        there = ("--vhost", vhost)
+        said = cli("permission", "set-topic", alice, "amq.topic", "^a", "^b", *there)
+        assert said.out == f"set topic permissions of user '{alice}' for exchange 'amq.topic'\n"
+        assert cli("permission", "list-topics", alice).rows == [
+            [alice, vhost, "amq.topic", "^a", "^b"]
+        ]
+        assert refused("permission", "clear-topic", alice, "events", *there) == (
+            f"can't clear topic permissions of user '{alice}' in vhost '{vhost}': it has none; it "
+            "has some for amq.topic"
+        )
+        assert cli("permission", "clear-topic", alice, "amq.topic", *there).code == 0
+        assert cli("permission", "list-topics", alice, "--json").json == []
+        assert refused("permission", "clear-topic", alice, *there).endswith(": it has none")
+
+    def test_it_is_told_which_of_the_two_is_missing(
+        self, refused: Any, alice: str, vhost: str
+    ) -> None:
+        said = refused("permission", "set-topic", alice, "amq.topic", "", "", "--vhost", vhost)
+        assert said.startswith(f"can't find user '{alice}'")

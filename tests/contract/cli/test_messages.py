@@ -92,14 +92,31 @@ def test_an_exchange_routes(cli: Cli, queue: str, channel: Channel) -> None:
     assert cli("get", queue, "--json").json[0]["exchange"] == "amq.topic"
 
 
-def test_a_message_that_goes_nowhere_is_an_error(refused: Any, name: Any) -> None:
-    nobody = name("nobody")
-    assert refused("publish", nobody, "hello") == (
-        f"can't publish to queue '{nobody}' in vhost '/': there is no such queue, "
-        "the message went nowhere"
+def test_a_message_that_goes_nowhere_is_an_error(cli: Cli, refused: Any, vhost: str) -> None:
+    # In a vhost of its own: in another there may be a queue with a name that is near.
+    assert refused("publish", "orders", "hello", "--vhost", vhost) == (
+        f"can't publish to queue 'orders' in vhost '{vhost}': there is no such queue: the message "
+        f"went nowhere; 'warren queues declare orders --vhost {vhost}' makes it, 'warren topology "
+        "apply' a whole file"
     )
-    said = refused("publish", nobody, "hello", "--exchange", "amq.direct")
-    assert said.endswith("nothing is bound there for that key, the message went nowhere")
+    assert cli("queues", "declare", "orders", "--vhost", vhost).code == 0
+    assert cli("publish", "orders", "hello", "--vhost", vhost).code == 0
+    said = refused("publish", "ordres", "hello", "--vhost", vhost)
+    assert "the message went nowhere; did you mean 'orders'? " in said
+
+
+def test_a_message_that_no_binding_takes_is_an_error(cli: Cli, refused: Any, vhost: str) -> None:
+    words = ("publish", "key", "hello", "--exchange", "amq.direct", "--vhost", vhost)
+    assert refused(*words).endswith(
+        "nothing is bound there for that key: the message went nowhere; 'warren bindings declare "
+        f"amq.direct QUEUE --routing-key key --vhost {vhost}' binds a queue"
+    )
+    cli("queues", "declare", "orders", "--vhost", vhost)
+    bound = cli(
+        "bindings", "declare", "amq.direct", "orders", "--routing-key", "key", "--vhost", vhost
+    )
+    assert bound.code == 0
+    assert cli(*words).code == 0
 
 
 def test_an_exchange_that_is_not_there(refused: Any, name: Any) -> None:

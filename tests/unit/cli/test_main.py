@@ -45,11 +45,75 @@ def test_ctrl_c_while_commands_are_imported_is_silent(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["queues"], ["queues", "list", "--sort"]])
-def test_a_command_that_is_none_ends_with_2(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("brokr", "there is no command 'brokr'; did you mean broker? ('warren --help' shows how)"),
+        ("xyzzy", "there is no command 'xyzzy' ('warren --help' shows how)"),
+        (
+            "queues lst",
+            "there is no command 'lst'; did you mean list? ('warren queues --help' shows how)",
+        ),
+        (
+            "connections",
+            "command is missing: list, show, close ('warren connections --help' shows how)",
+        ),
+        ("get", "QUEUE is missing ('warren get --help' shows how)"),
+        (
+            "broker --prot 5",
+            "there is no option --prot; did you mean --port? ('warren broker --help' shows how)",
+        ),
+        (
+            "queues list --jsn",
+            "there is no option --jsn; did you mean --json? "
+            "('warren queues list --help' shows how)",
+        ),
+        (
+            "queues list --colums=name",
+            "there is no option --colums; did you mean --columns? "
+            "('warren queues list --help' shows how)",
+        ),
+        (
+            "queues --json list",
+            "--json belongs behind 'warren queues list' ('warren queues list --help' shows how)",
+        ),
+        (
+            "queues list --sort",
+            "--sort needs a value ('warren queues list --help' shows how)",
+        ),
+        (
+            "queues list a b",
+            "'b' is one word too many ('warren queues list --help' shows how)",
+        ),
+        (
+            "get q --count many",
+            "--count: 'many' is not a whole number ('warren get --help' shows how)",
+        ),
+        (
+            "get q --timeout-s soon",
+            "--timeout-s: 'soon' is not a number of seconds ('warren get --help' shows how)",
+        ),
+        (
+            "queues declare q --type quorm",
+            "--type: 'quorm' is not one of classic, quorum, stream; did you mean quorum? "
+            "('warren queues declare --help' shows how)",
+        ),
+        (
+            "user limit ann max-conections 5",
+            "LIMIT: 'max-conections' is not one of max-connections, max-channels; did you mean "
+            "max-connections? ('warren user limit --help' shows how)",
+        ),
+    ],
+)
+def test_a_command_line_without_sense_is_told_in_one_line(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr() == ("", f"warren: {told}\n")
+
+
+def test_without_a_word_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2
-    assert "usage: warren" in capsys.readouterr().err
+        main([])
+    assert ended.value.code == 0
+    assert "usage: warren" in capsys.readouterr().out

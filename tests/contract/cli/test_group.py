@@ -1,0 +1,256 @@
+"""``warren group``: the same on both brokers and with both coordinators."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from tests.contract.cli.conftest import Cli
+from tests.support.brokers import TestBroker
+from tests.support.etcd import Etcd
+from tests.support.eventually import eventually
+from tests.support.servers import free_ports
+from warren.amqp.properties import Properties
+from warren.client import Delivery, connect
+from warren.groups.group import Group
+
+WITHIN_S = 30
+
+
+@dataclass
+class Running:
+    """A group of two with four queues, in a thread of its own."""
+
+    name: str
+    queues: list[str]
+    coordinator: str
+
+
+@pytest.fixture(params=["amqp", "etcd"])
+def running(
+    request: pytest.FixtureRequest, broker: TestBroker, name: Callable[[str], str]
+) -> Iterator[Running]:
+    coordinator = broker.url
+    if request.param == "etcd":
+        etcd: Etcd = request.getfixturevalue("etcd")
+        coordinator = etcd.url.replace("http", "etcd")
+    group = Running(f"g-{secrets.token_hex(4)}", [name(f"q{n}") for n in range(4)], coordinator)
+    ready, stop = threading.Event(), threading.Event()
+    thread = threading.Thread(target=asyncio.run, args=(live(broker, group, ready, stop),))
+    thread.start()
+    try:
+        assert ready.wait(WITHIN_S)
+        yield group
+    finally:
+        stop.set()
+        thread.join(WITHIN_S)
+
+
+async def live(
+    broker: TestBroker, group: Running, ready: threading.Event, stop: threading.Event
+) -> None:
+    async def handle(delivery: Delivery) -> None:
+        await asyncio.sleep(3600 if delivery.body == b"stay" else 0)
+
+    async with AsyncExitStack() as stack:
+        connection = await stack.enter_async_context(connect(broker.url))
+        channel = await connection.channel()
+        for queue in group.queues:
+            await channel.declare_queue(queue)
+        for member in ("ann", "bob"):
+            place = Group(
+                broker.url,
+                group.name,
+                group.queues,
+                listener=handle,
+                coordinator=group.coordinator,
+                member_name=member,
+                session_s=0,
+                drain_s=1.0,
+                min_interval_s=0.1,
+                discover_s=0.5,
+                management=broker.management.replace("//", "//guest:guest@"),
+            )
+            await stack.enter_async_context(place)
+        ready.set()
+        while not stop.is_set():
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def told(cli: Cli, running: Running) -> Callable[..., str]:
+    """Runs ``warren group``, which must succeed; what it printed."""
+
+    def run(command: str, *words: str) -> str:
+        said = cli(
+            "group", command, *words, "--timeout-s", str(WITHIN_S), "--coordinator",
+            running.coordinator,
+        )  # fmt: skip
+        assert said.code == 0, said
+        return said.out
+
+    return run
+
+
+@pytest.fixture
+def state(cli: Cli, running: Running) -> Callable[[], dict[str, object]]:
+    def run() -> dict[str, object]:
+        said = cli(
+            "group", "describe", running.name, "--json", "--coordinator", running.coordinator
+        )
+        assert said.code == 0, said
+        found: dict[str, object] = said.json
+        return found
+
+    return run
+
+
+def holders(state: dict[str, object]) -> dict[str, list[str]]:
+    return {each["member"]: sorted(each["queues"]) for each in state["members"]}  # type: ignore[attr-defined]
+
+
+def balanced(state: Callable[[], dict[str, object]]) -> dict[str, list[str]]:
+    """Who holds what, when each holds its two."""
+
+    def check() -> dict[str, list[str]]:
+        found = holders(state())
+        assert [len(queues) for queues in found.values()] == [2, 2], found
+        return found
+
+    return eventually(check, WITHIN_S)
+
+
+def test_describe_shows_who_holds_what(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    out = told("describe", running.name)
+    lines = [line.split() for line in out.splitlines()]
+    assert ["dispatcher", "ann"] in lines
+    (ann,) = [line for line in lines if line[:1] == ["ann"]]
+    assert ann[1:3] == ["2", "2"]
+    assert "dispatcher" in ann
+    for queue in running.queues:
+        (row,) = [line for line in lines if line[:1] == [queue]]
+        assert row[1] in ("ann", "bob")
+    assert any(line[-2:] == ["bob", "joined"] for line in lines)
+
+
+def test_a_part_of_a_group_alone(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    assert told("describe", running.name, "--members").split()[0] == "MEMBER"
+    assert len(told("describe", running.name, "--queues").splitlines()) == 5
+    assert "reason" in told("describe", running.name, "--rebalances").lower()
+
+
+def test_lists_have_the_group(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    (row,) = [line.split() for line in told("list").splitlines() if running.name in line]
+    assert row[:4] == [running.name, "ann", "2", "4"]
+
+
+def test_watch_tells_again_and_again(told: Callable[..., str], running: Running) -> None:
+    lines = told("watch", running.name, "--count", "2", "--every-s", "0.05").splitlines()
+    assert len(lines) == 2
+    assert "members=" in lines[0]
+
+
+def test_a_drained_member_holds_nothing_until_that_is_undone(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    assert told("drain", running.name, "bob") == "bob is drained and may be stopped\n"
+    assert holders(state())["bob"] == []
+    assert told("drain", running.name, "bob", "--undo") == "bob gets queues again\n"
+    balanced(state)
+
+
+def test_nobody_works_on_a_paused_queue(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    queue = running.queues[0]
+    assert told("pause", running.name, queue).startswith(f"nobody works on {queue}")
+    assert queue not in sum(holders(state()).values(), [])
+    assert told("resume", running.name, queue) == f"{queue} is worked on again\n"
+    balanced(state)
+
+
+def test_a_queue_is_moved_to_a_member(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    queue = balanced(state)["ann"][0]
+    assert told("move", running.name, queue, "bob") == f"bob works on {queue}\n"
+    assert queue in holders(state())["bob"]
+
+
+def test_backlog_and_lag_are_told_where_they_are_known(
+    cli: Cli,
+    broker: TestBroker,
+    running: Running,
+    state: Callable[[], dict[str, object]],
+) -> None:
+    balanced(state)
+
+    async def publish() -> None:
+        async with connect(broker.url) as connection:
+            channel = await connection.channel()
+            for body in (b"stay", b"1", b"2"):
+                stamped = Properties(timestamp=int(time.time()) - 100)
+                await channel.publish(body, routing_key=running.queues[0], properties=stamped)
+
+    asyncio.run(publish())
+
+    def backlog() -> int:
+        (queue,) = [q for q in state()["queues"] if q["queue"] == running.queues[0]]  # type: ignore[attr-defined]
+        return int(queue["messages"] or 0)
+
+    assert eventually(lambda: backlog() == 3, WITHIN_S, every_s=0.2)
+
+
+# -- what goes wrong -----------------------------------------------------------------------------
+def test_a_group_that_is_not_there_is_told_with_the_nearest(
+    refused: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    where = ("--coordinator", running.coordinator)
+    complaint = refused("group", "describe", f"{running.name}x", *where)
+    assert complaint.startswith(f"nobody is in group '{running.name}x' at ")
+    assert complaint.endswith(f"did you mean '{running.name}'?")
+    assert "guest:guest" not in complaint
+
+
+def test_a_member_or_queue_that_is_not_there_is_told(
+    refused: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    where = ("--coordinator", running.coordinator)
+    complaint = refused("group", "drain", running.name, "anne", *where)
+    assert complaint == f"group '{running.name}' has no member 'anne'; did you mean 'ann'?"
+    complaint = refused("group", "pause", running.name, "zzz", *where)
+    assert complaint.startswith(f"group '{running.name}' has no queue 'zzz'; there are: ")
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "etcd"])
+def test_a_coordinator_that_is_not_there_is_told(refused: Callable[..., str], scheme: str) -> None:
+    (port,) = free_ports(1)
+    where = ("--coordinator", f"{scheme}://user:secret@127.0.0.1:{port}")
+    complaint = refused("group", "describe", "billing", *where)
+    assert f"127.0.0.1:{port}" in complaint
+    assert "secret" not in complaint
+
+
+def test_a_coordinator_of_no_known_kind_is_told(refused: Callable[..., str]) -> None:
+    complaint = refused("group", "list", "--coordinator", "redis://here", code=2)
+    assert complaint.startswith("--coordinator (argument): 'redis://here': one of amqp, ")
