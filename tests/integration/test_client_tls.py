@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import warren
 from tests.contract.client.conftest import FAST, until
+from tests.contract.client.test_heartbeats import beat_while_busy
 from tests.support.certificates import Authority, Certificate
 from tests.support.proxy import Proxy
 from warren import Broker
@@ -75,12 +75,12 @@ async def test_it_comes_back_over_tls(broker: Broker, ours: Authority) -> None:
             await channel.publish(b"x", routing_key=queue.name)
 
 
-async def test_a_blocked_loop_keeps_its_tls_connection(broker: Broker, ours: Authority) -> None:
-    async with warren.connect(broker.tls_url, tls=ours.client(), heartbeat_s=1) as connection:
+async def test_a_heartbeat_never_lands_inside_another_record(
+    broker: Broker, ours: Authority
+) -> None:
+    async with warren.connect(broker.tls_url, tls=ours.client()) as connection:
         channel = await connection.channel()
-        time.sleep(4)
-        queue = await channel.declare_queue(exclusive=True)
-        await channel.publish(b"x", routing_key=queue.name)
+        await beat_while_busy(channel, (await channel.declare_queue(exclusive=True)).name)
         assert connection.generation == 1
 
 

@@ -39,6 +39,7 @@ from warren.errors import (
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 5.0
+DIAL_GRACE_S = 2.0
 #: A connection that lasted this long was a good one: the delays begin anew.
 STEADY_S = 10.0
 PREFETCH = 100
@@ -330,7 +331,12 @@ class Connection:
 
         threading.Thread(target=dial, name=f"warren dial {address}", daemon=True).start()
         try:
-            return await future
+            # The dialer keeps its own time, but for the lookup of a name.
+            return await asyncio.wait_for(future, address.connect_timeout_s + DIAL_GRACE_S)
+        except TimeoutError:
+            dialer.abort()
+            reason = f"no answer within {address.connect_timeout_s:g} s"
+            raise HostUnreachable(str(address), reason) from None
         except asyncio.CancelledError:
             dialer.abort()
             raise

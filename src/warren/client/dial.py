@@ -54,6 +54,7 @@ class Dialer:
         self._socket = sock = self._connect(address)
         try:
             if address.tls is not None:
+                sock.settimeout(max(0.001, deadline - time.monotonic()))
                 self._socket = sock = self._encrypt(sock, address.tls)
             session = self._handshake(sock, deadline)
             sock.settimeout(None)

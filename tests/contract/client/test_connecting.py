@@ -106,11 +106,6 @@ async def test_all_hosts_down_names_them_all(dial: Dial, nobody: str) -> None:
         await dial(f"amqp://{nobody},localhost:1")
 
 
-async def test_a_host_that_does_not_exist(dial: Dial) -> None:
-    with pytest.raises(HostUnreachable, match=r"host 'no\.such\.host\.invalid' is not known"):
-        await dial("amqp://no.such.host.invalid")
-
-
 async def test_a_wrong_password(dial: Dial, broker: TestBroker) -> None:
     with pytest.raises(LoginRefused) as error:
         await dial(f"amqp://guest:secret@{broker.host}:{broker.port}")

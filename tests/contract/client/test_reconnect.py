@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -327,7 +328,8 @@ async def test_a_half_open_connection_is_given_up(dial: Dial, proxy: Proxy) -> N
 
     await until(lambda: lost, 30)
 
-    assert "no heartbeat" in str(lost[0])
+    # On a machine that is too busy it may be us who were silent.
+    assert re.search("no heartbeat|nothing was sent", str(lost[0]))
     proxy.resume()
 
 
