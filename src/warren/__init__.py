@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from warren._version import __version__
-from warren.errors import (
-    ClientError,
-    ConfigError,
-    ListenError,
-    ProtocolError,
-    Refusal,
-    Reject,
-    Retry,
-    WarrenError,
-)
 
+# As typing's, which takes longer to import than it takes to press Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from warren.amqp.properties import Properties
     from warren.client.connection import connect
     from warren.config import BrokerConfig
+    from warren.errors import (
+        ClientError,
+        ConfigError,
+        ListenError,
+        ProtocolError,
+        Refusal,
+        Reject,
+        Retry,
+        WarrenError,
+    )
     from warren.groups.group import Group
     from warren.groups.listener import Listener
     from warren.handlers.app import App
@@ -70,6 +72,14 @@ _LAZY = {
     "Message": "warren.handlers.message",
     "Middleware": "warren.handlers.middleware",
     "standby": "warren.handlers.standby",
+    "ClientError": "warren.errors",
+    "ConfigError": "warren.errors",
+    "ListenError": "warren.errors",
+    "ProtocolError": "warren.errors",
+    "Refusal": "warren.errors",
+    "Reject": "warren.errors",
+    "Retry": "warren.errors",
+    "WarrenError": "warren.errors",
 }
 
 
@@ -77,7 +87,8 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         import importlib
 
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
     raise AttributeError(f"module 'warren' has no attribute {name!r}")
 
 

@@ -98,7 +98,7 @@ class BrokerConfig:
     management_port: int = _setting(
         -1,
         "port for the management HTTP API and /metrics; 0 takes any free one, -1 none "
-        "(warren broker: 10000 above the port, that is usually 15672)",
+        "(warren broker: 10000 above the port, usually 15672; 10000 below a port over 55535)",
         least=-1,
         most=65535,
     )

@@ -5,7 +5,6 @@
     WarrenError
       ConfigError                     a bad option; names the option and where it came from
       UsageError                      a command line that makes no sense
-      UsageError                      a command line that makes no sense
       ListenError                     the port is taken, or not ours to take
       NotStarted                      a broker was asked for what it knows only while it runs
       AdminError                      users, permissions, limits: a change that can't be made
@@ -63,17 +62,6 @@ class ConfigError(WarrenError):
 
     def __str__(self) -> str:
         return f"{self.option} ({self.source}): {self.problem}"
-
-
-class UsageError(WarrenError):
-    """A command line that makes no sense."""
-
-    def __init__(self, command: str, problem: str) -> None:
-        super().__init__(command, problem)
-        self.command, self.problem = command, problem
-
-    def __str__(self) -> str:
-        return f"{self.problem} ('{self.command} --help' shows how)"
 
 
 class UsageError(WarrenError):

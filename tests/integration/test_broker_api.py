@@ -175,7 +175,7 @@ def test_a_port_that_is_taken_is_told(how: str) -> None:
             pass
     assert str(error.value) == (
         f"can't listen on 127.0.0.1:{first.port}: the port is taken "
-        "(another broker? choose one with --port, or 0 for any)"
+        "(another broker? choose one with port, or 0 for any)"
     )
     assert (error.value.host, error.value.port) == ("127.0.0.1", first.port)
 

@@ -178,10 +178,10 @@ def test_certificates_are_verified_by_a_ca(start: Start) -> None:
     assert told.value.option == "management_tls_verify"
 
 
-def test_a_taken_port_is_told_with_its_option(start: Start) -> None:
+def test_a_taken_port_is_told_with_its_setting(start: Start) -> None:
     with (
         start() as broker,
-        pytest.raises(ListenError, match="--management-tls-port"),
+        pytest.raises(ListenError, match="choose one with management_tls_port"),
         start(management_tls_port=broker.management_tls_port),
     ):
         pass

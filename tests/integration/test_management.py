@@ -57,11 +57,11 @@ def test_an_embedded_broker_has_no_api_unless_it_is_asked_to() -> None:
         assert broker.management_url == ""
 
 
-def test_a_taken_port_is_told_with_the_option_to_choose_another() -> None:
+def test_a_taken_port_is_told_with_the_setting_to_choose_another() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
-            pytest.raises(ListenError, match="--management-port"),
+            pytest.raises(ListenError, match="choose one with management_port"),
             warren.Broker.in_thread(management_port=port),
         ):
             pass

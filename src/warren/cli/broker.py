@@ -10,10 +10,15 @@ import logging
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from warren.config import BrokerConfig
+from warren.errors import ListenError
 from warren.server.broker import Broker, run
+
+with suppress(ImportError):
+    import uvloop  # noqa: F401 - now, and not when Ctrl-C is on
 
 
 def add_parser(commands: Any) -> None:
@@ -51,14 +56,29 @@ def _run(options: argparse.Namespace) -> int:
         arguments={name: getattr(options, name) for name in names},
         defaults=_usual,
     )
-    run(lambda: _serve(config))
+    try:
+        run(lambda: _serve(config))
+    except ListenError as error:
+        raise _by_option(error) from None
     return 0
 
 
+def _by_option(error: ListenError) -> ListenError:
+    """The same, with the settings as the command line knows them."""
+    words = error.setting.split(" ")
+    setting = " ".join(w if w == "or" else f"--{w.replace('_', '-')}" for w in words)
+    return ListenError(error.host, error.port, error.reason, setting, error.remedy)
+
+
 def _usual(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The management API beside the broker, 10000 above its port, as people run RabbitMQ."""
+    """The management API beside the broker, 10000 above its port, as people run RabbitMQ.
+
+    Above 55535 there is no such port: it is 10000 below then. Any free one goes with any free one.
+    """
     port = given.get("port", BrokerConfig().port)
-    return {"management_port": port + 10_000 if 0 < port <= 55_535 else 0}
+    if not port:
+        return {"management_port": 0}
+    return {"management_port": port + 10_000 if port <= 55_535 else port - 10_000}
 
 
 async def _serve(config: BrokerConfig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from warren._version import __version__
@@ -56,13 +56,19 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+def main(
+    arguments: Sequence[str] | None = None, *, imported: Callable[[], object] = lambda: None
+) -> int:
+    """Run one command; returns the exit code.
+
+    ``imported`` is called when all is there that the command needs.
+    """
     if sys.stdout is None:  # closed by who started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
         given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
         options = make_parser(given[0] if given else None).parse_args(given)
+        imported()
         code = int(options.run(options))
         sys.stdout.flush()
         return code

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from warren._version import __version__
 from warren.broker.admin import Admin
 from warren.broker.core import BrokerCore
 from warren.clock import Clock
 from warren.config import BrokerConfig
-from warren.errors import ListenError
+from warren.errors import ConfigError, ListenError, NotStarted
 from warren.management.api import Api
 from warren.management.listeners import Listener
 from warren.server.faults import Faults
@@ -51,6 +51,8 @@ class Broker:
         clock: Clock | None = None,
         **settings: Any,
     ) -> None:
+        if isinstance(host, int):
+            raise ConfigError("host", f"{host} is no address; write Broker(port={host})")
         given = {"host": host, "port": port, **settings}
         self.config = (config or BrokerConfig()).replace(
             **{name: value for name, value in given.items() if value is not None}
@@ -95,6 +97,15 @@ class Broker:
                 self.core.journal.close()
             raise
         return self
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(
+            "a Broker is started with 'async with'; where there is no event loop, write "
+            "'with warren.Broker.in_thread() as broker'"
+        )
+
+    def __exit__(self, *error: object) -> None:
+        """Only there so that ``with`` asks for ``__enter__``."""
 
     async def _start_management(self) -> None:
         config, host = self.config, self.config.management_host or self.host
@@ -194,7 +205,13 @@ class Broker:
 
     @property
     def url(self) -> str:
-        """Where clients connect to."""
+        """Where clients connect to.
+
+        Raises:
+            NotStarted: the port is any free one, and which is not known yet.
+        """
+        if not self.port:
+            raise NotStarted("url")
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"amqp://guest:guest@{host}:{self.port}/"
 
@@ -216,6 +233,8 @@ class Broker:
     @property
     def tls_url(self) -> str:
         """Where clients connect to over TLS; empty if the broker does not listen for it."""
+        if not self.tls_port:
+            raise NotStarted("tls_url")
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"amqps://guest:guest@{host}:{self.tls_port}/" if self.tls_port >= 0 else ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import ssl
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from urllib.parse import parse_qsl, unquote
 import h11
 
 from warren.broker.core import BrokerCore
-from warren.errors import ListenError
 from warren.management.messages import Request, Response
+from warren.server.listening import listen_error
 from warren.server.tls import HANDSHAKE_TIMEOUT_S
 
 log = logging.getLogger(__name__)
@@ -58,9 +57,9 @@ class HttpServer:
                 ssl=tls,
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls is not None else None,
             )
-        except OSError as error:
-            option = "--management-port" if tls is None else "--management-tls-port"
-            raise ListenError(host, port, _explain(error, option)) from None
+        except (OSError, UnicodeError) as error:
+            setting = "management_port" if tls is None else "management_tls_port"
+            raise listen_error(error, host, port, setting) from None
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
 
@@ -236,17 +235,6 @@ class _Exchange:
 
 def _reason(status: int) -> bytes:
     return HTTPStatus(status).phrase.encode()
-
-
-def _explain(error: OSError, option: str) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"the management port is taken (another broker? choose one with {option}, "
-            "0 for any, -1 for none)"
-        )
-    if error.errno == errno.EACCES:
-        return f"{option} is not allowed (ports below 1024 need root)"
-    return f"{option}: {error.strerror or error}"
 
 
 def _text(value: bytes) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import errno
 import ssl
 import threading
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from typing import TypeVar
 
 from warren.broker.core import BrokerCore
 from warren.config import BrokerConfig
-from warren.errors import ConnectionForced, ListenError
+from warren.errors import ConnectionForced
+from warren.server.listening import listen_error
 from warren.server.protocol import AmqpProtocol
 from warren.server.tls import HANDSHAKE_TIMEOUT_S, TlsProtocol
 
@@ -85,8 +85,9 @@ class Server:
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if context is not None else None,
             )
-        except OSError as error:
-            raise ListenError(host, port, _explain(error)) from None
+        except (OSError, UnicodeError) as error:
+            setting = "port" if context is None else "tls_port"
+            raise listen_error(error, host, port, setting) from None
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
 
@@ -213,11 +214,3 @@ class Server:
 
         self._loop.call_soon_threadsafe(call)
         return future.result(10)
-
-
-def _explain(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "the port is taken (another broker? choose one with --port, or 0 for any)"
-    if error.errno == errno.EACCES:
-        return "not allowed (ports below 1024 need root)"
-    return error.strerror or str(error)
