@@ -39,21 +39,21 @@ class Telling(Ordered):
         super().__init__(self._handle)
 
     async def _handle(self, delivery: Delivery) -> None:
-        self._say("M", delivery.queue, delivery.body.decode())
+        self.say("M", delivery.queue, delivery.body.decode())
 
     async def assigned(self, queue: str) -> None:
         await super().assigned(queue)
-        self._say("+", queue)
+        self.say("+", queue)
 
     async def revoked(self, queue: str) -> None:
         await super().revoked(queue)
-        self._say("-", queue)
+        self.say("-", queue)
 
     async def lost(self, queue: str) -> None:
         await super().lost(queue)
-        self._say("-", queue)
+        self.say("-", queue)
 
-    def _say(self, *words: str) -> None:
+    def say(self, *words: str) -> None:
         sys.stdout.write(f"{' '.join(words)} {time.monotonic()}\n")
         sys.stdout.flush()
 
@@ -62,16 +62,18 @@ async def run_member(options: argparse.Namespace) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     queues = [f"{GROUP}.{number}" for number in range(options.queues)]
+    telling = Telling()
     async with Group(
         options.url,
         GROUP,
         queues,
-        listener=Telling(),
+        listener=telling,
         coordinator=options.coordinator,
         min_interval_s=options.min_interval,
         management="http://127.0.0.1:9",  # not there: names need none, and reads cost time
         discover_s=600.0,
-    ):
+    ) as group:
+        telling.say("J", group.member_name)
         await stop.wait()
 
 
@@ -82,19 +84,22 @@ class Member:
     def __init__(self, process: asyncio.subprocess.Process, watcher: Watcher) -> None:
         self.process, self.watcher = process, watcher
         self.held: set[str] = set()
+        self.joined: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self.reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             what, queue, *rest = line.decode().split()
-            if what == "+":
+            if what == "J":
+                self.joined.set_result(float(rest[-1]))
+            elif what == "+":
                 self.held.add(queue)
             elif what == "-":
                 self.held.discard(queue)
             else:
                 self.watcher.handled(self, queue, rest[0], float(rest[1]))
-            if what != "M":
+            if what in "+-":
                 self.watcher.changes.append((what, queue, float(rest[-1])))
         self.held.clear()
 
@@ -220,23 +225,24 @@ async def join(options: argparse.Namespace) -> dict[str, Any]:
         watcher.changes.clear()
         newcomer = await watcher.start(3.0)
         await watcher.balanced()
-        balanced = max(at for _, _, at in watcher.changes)
-        joined = min(at for _, _, at in watcher.changes)
+        changes, joined = list(watcher.changes), await newcomer.joined
+        balanced = max(at for _, _, at in changes)
         await asyncio.sleep(1.0)
         trickle.cancel()
         after = {queue: member for member in watcher.members for queue in member.held}
+        held_by = dict(Counter(len(member.held) for member in watcher.members))
         await watcher.end()
         await watcher.delete()
     moved = {queue for queue in before if before[queue] is not after[queue]}
-    touched = {queue for _, queue, _ in watcher.changes} - moved
+    touched = {queue for _, queue, _ in changes} - moved
     stayed = [each for queue, each in late.items() if queue not in moved]
     during = [ms for each in stayed for at, ms in each if joined <= at <= balanced + 0.5]
     calm = [ms for each in stayed for at, ms in each if at < joined]
     return {
         "moved": len(moved),
         "newcomer_holds": sum(member is newcomer for member in after.values()),
-        "held_by": dict(Counter(len(member.held) for member in watcher.members)),
-        "seconds_first_release_to_balance": round(balanced - joined, 3),
+        "members_by_queues_held": held_by,
+        "seconds_joined_to_balanced": round(balanced - joined, 3),
         "queues_that_stayed_and_were_touched": len(touched),
         "ms_of_messages_in_queues_that_stayed": {
             "during": _spread(during),

@@ -9,7 +9,7 @@ may be late or lost; both are whole lists, stamped, and sent again until they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from warren.groups import assign
@@ -140,8 +140,8 @@ class Dispatcher:
     # -- what happens ----------------------------------------------------------------------------
     def reported(self, report: Report, now: float) -> None:
         """A member joined, came back, or says how it is doing."""
-        self._changed = True
         seen = self._members.get(report.member)
+        self._changed = seen is None or not same_but_rates(seen.report, report) or self._changed
         if seen is None:
             self._members[report.member] = _Seen(report, busy=set(report.held))
             self._adopt(report)
@@ -168,7 +168,7 @@ class Dispatcher:
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked: these are the group's queues now."""
         before, self._queues = self._queues, dict(facts)
-        self._changed = True
+        self._changed = self._changed or before.keys() != facts.keys()
         for queue in before.keys() - facts.keys():
             self._target.pop(queue, None)
             self._paused.discard(queue)
@@ -239,7 +239,7 @@ class Dispatcher:
         return [Assignment(name, stamp, tuple(sorted(should[name]))) for name, _ in due]
 
     def take_changed(self) -> bool:
-        """Whether ``state`` would show something new."""
+        """Whether ``state`` would show something new, figures aside."""
         changed, self._changed = self._changed, False
         return changed
 
@@ -402,6 +402,10 @@ class Dispatcher:
             if queue not in self._paused and busy.get(queue, {member}) <= {member}:
                 should[member].add(queue)
         return should
+
+
+def same_but_rates(one: Report, other: Report) -> bool:
+    return one is other or replace(one, rates={}) == replace(other, rates={})
 
 
 def _is_due(deadline: float | None, now: float) -> bool:

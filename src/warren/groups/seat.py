@@ -26,8 +26,8 @@ from warren.groups.member import Member, Step
 
 #: A report goes out at least this often: it carries rates, and makes good one that was lost.
 REPORT_S = 2.0
-#: The state is shown at most this often while it changes.
-SHOW_S = 0.25
+#: The state is shown at most this often while it changes, and this often for its figures.
+SHOW_S, REFRESH_S = 0.25, 2.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Seat:
         self.rates: Mapping[str, float] = {}
         self._queues, self._policy, self._wall_offset_s = tuple(queues), policy, wall_offset_s
         self._report_at: float | None = None
-        self._shown_at: float | None = None
+        self._shown_at = float("-inf")
         self._state_waits = False
 
     @property
@@ -136,14 +136,12 @@ class Seat:
 
     def _state_to_show(self, dispatcher: Dispatcher, now: float) -> GroupState | None:
         self._state_waits = dispatcher.take_changed() or self._state_waits
-        if not self._state_waits or (self._show_at is not None and now < self._show_at):
+        if now < self._show_at:
             return None
         self._state_waits, self._shown_at = False, now
         return dispatcher.state()
 
     @property
-    def _show_at(self) -> float | None:
-        """When a state that waits may be shown."""
-        if not self._state_waits or self._shown_at is None:
-            return None
-        return self._shown_at + SHOW_S
+    def _show_at(self) -> float:
+        """When the state is to be shown next."""
+        return self._shown_at + (SHOW_S if self._state_waits else REFRESH_S)

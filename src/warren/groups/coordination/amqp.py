@@ -89,6 +89,7 @@ class AmqpCoordinator(Coordinator):
         self._lives: dict[str, str] = {}
         self._dead: dict[str, None] = {}
         self._state: bytes | None = None
+        self._outline: Any = None
         self._generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -115,7 +116,11 @@ class AmqpCoordinator(Coordinator):
             self._say("assign", words.assignment_as_dict(each), key_of(each.member))
         if state is not None:
             self._state = words.encode(state.as_dict())
-            self._say_bytes("state", self._state, ALL)
+            # Who wants to read asks us. All have to know only what the next dispatcher needs.
+            outline = words.outline(state)
+            if outline != self._outline:
+                self._outline = outline
+                self._say_bytes("state", self._state, ALL)
 
     async def leave(self) -> None:
         if self._report is not None and self._mouth is not None:
@@ -235,9 +240,9 @@ class AmqpCoordinator(Coordinator):
             self._say("report", [report_as_dict(self._report), self._life], key)
 
     def _heard(self, delivery: Delivery) -> None:
-        value, kind = words.decode(delivery), delivery.properties.type
+        kind = delivery.properties.type
         if kind == "assign":
-            assignment = words.assignment_from_dict(value)
+            assignment = words.assignment_from_dict(words.decode(delivery))
             self._generation = max(self._generation, assignment.stamp.generation)
             self._told(Assigned(assignment))
         elif kind == "roll-call":
@@ -245,9 +250,10 @@ class AmqpCoordinator(Coordinator):
         elif kind == "state":
             self._state = delivery.body
         elif self._wills is not None:
-            self._heard_as_dispatcher(str(kind), value, delivery)
+            self._heard_as_dispatcher(str(kind), delivery)
 
-    def _heard_as_dispatcher(self, kind: str, value: Any, delivery: Delivery) -> None:
+    def _heard_as_dispatcher(self, kind: str, delivery: Delivery) -> None:
+        value = words.decode(delivery)
         if kind == "report":
             self._reported(report_from_dict(value[0]), value[1])
         elif kind == "goodbye":

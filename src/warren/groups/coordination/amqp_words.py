@@ -9,7 +9,7 @@ from typing import Any
 
 from warren.client import Properties
 from warren.client.delivery import Delivery
-from warren.groups.coordination.base import Assignment, Command, Stamp
+from warren.groups.coordination.base import Assignment, Command, GroupState, Stamp
 
 #: Routing keys of the group's exchange; a member's own is ``member.<id>``.
 ALL, DISPATCHER = "all", "dispatcher"
@@ -90,6 +90,12 @@ def decode(delivery: Delivery) -> Any:
 
 def decode_bytes(body: bytes) -> Any:
     return json.loads(body)
+
+
+def outline(state: GroupState) -> Any:
+    """Of a state, what a new dispatcher needs: all but figures and who holds what so far."""
+    members = [(m.member, m.quota, m.static, m.drained, m.present) for m in state.members]
+    return state.generation, members, [(q.queue, q.member, q.paused) for q in state.queues]
 
 
 def assignment_as_dict(assignment: Assignment) -> dict[str, Any]:
