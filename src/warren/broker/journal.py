@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 64 << 20
 #: What a waiting row costs besides its content.
 ROW_OVERHEAD = 400
+#: So many are worth a write of their own while more comes in.
+ENOUGH = 256 << 10
 #: How long to wait before a batch that could not be written is tried again.
 RETRY_MS = 1000
 #: How often the free space is looked at while nothing is written.
@@ -44,6 +47,8 @@ class Journal:
         self._free_limit_bytes = free_limit_bytes
         self._batch = Batch(1)
         self._writing: Batch | None = None
+        #: What became of the batch, as the store's thread tells it.
+        self._told: deque[tuple[Batch, Exception | None]] = deque()
         #: Every batch up to this number is safe.
         self.committed = 0
         #: Called when more became safe, and when a write failed; set by the shell.
@@ -100,6 +105,14 @@ class Journal:
             )
             batch.bytes_waiting += len(content) + ROW_OVERHEAD
         batch.puts[entry_id(log_id, position)] = row
+
+    def put_alone(self, key: int, message: Message) -> int:
+        """As ``put``, of a message that is ``alone``; returns the batch it is in. Hot."""
+        batch, content, address = self._batch, message.content, message.address
+        exchange, routing_key = address.exchange, address.routing_key
+        batch.puts[key] = (message.body_size, 0, 0, 0, 0, exchange, routing_key, content)
+        batch.bytes_waiting += len(content) + ROW_OVERHEAD
+        return batch.number
 
     def forget(self, log_id: int, position: int, message: Message) -> None:
         """The entry is done with."""
@@ -198,8 +211,23 @@ class Journal:
         self.committed = self._batch.number
         self._batch.number += 1
 
+    def flush_early(self) -> None:
+        """Somebody is being read from, and others wait for their turn: keep the disk busy."""
+        if self._batch.bytes_waiting > ENOUGH:
+            self._hear()
+            self.flush()
+
     def _write(self, batch: Batch) -> None:
-        self.store.commit(batch, lambda error: self.call_back(lambda: self._written(batch, error)))
+        self.store.commit(batch, lambda error: self._tell(batch, error))
+
+    def _tell(self, batch: Batch, error: Exception | None) -> None:
+        """On the store's thread."""
+        self._told.append((batch, error))
+        self.call_back(self._hear)
+
+    def _hear(self) -> None:
+        while self._told:
+            self._written(*self._told.popleft())
 
     def _written(self, batch: Batch, error: Exception | None) -> None:
         if error is not None:

@@ -130,10 +130,12 @@ class Server:
         """Something came in: settle, write, and see to the timer."""
         core = self.core
         core.settle()
-        if core.journal is not None and not self._flushes:
-            # Once a turn of the loop: what all connections sent goes to the disk together.
-            self._flushes = True
-            self._loop.call_soon(self._flush)
+        if core.journal is not None:
+            core.journal.flush_early()
+            if not self._flushes:
+                # Once a turn of the loop: what all connections sent goes to the disk together.
+                self._flushes = True
+                self._loop.call_soon(self._flush)
         while core.outgoing:
             outgoing, core.outgoing = core.outgoing, {}
             for connection in outgoing:

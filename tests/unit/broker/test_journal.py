@@ -10,7 +10,7 @@ import pytest
 from tests.unit.broker.messages import message
 from warren.broker import journal as journal_module
 from warren.broker.core import BrokerCore
-from warren.broker.journal import RETRY_MS, SHARED, SPACE_CHECK_MS, Journal
+from warren.broker.journal import ENOUGH, RETRY_MS, SHARED, SPACE_CHECK_MS, Journal
 from warren.broker.message import Message
 from warren.store.base import LAST_POSITION, Batch, LogSummary, Row, entry_id
 from warren.testing import FakeClock
@@ -296,6 +296,55 @@ def test_the_shell_hears_of_every_batch(journal: Journal, store: HeldStore) -> N
     number = journal.number
     write(journal, store)
     assert heard[0] >= number
+
+
+def test_much_is_handed_over_before_the_turn_of_the_loop_is_over(
+    journal: Journal, store: HeldStore
+) -> None:
+    """While some connections are read from, the disk works for those that were."""
+    later: list[Callable[[], None]] = []
+    journal.call_back = later.append
+    put(journal, 1)
+    journal.flush_early()
+    assert store.handed_over == []  # too little for a write of its own
+
+    large = message(bytes(ENOUGH), delivery_mode=2)
+    put(journal, 2, large)
+    journal.flush_early()
+    first = journal.number - 1
+    put(journal, 3, large)
+    journal.flush_early()
+    assert len(store.handed_over) == 1  # one at a time
+
+    store.finish()
+    assert journal.committed < first  # the loop's turn is not over
+    journal.flush_early()
+    assert journal.committed >= first
+    assert len(store.handed_over) == 2
+    for act in later:
+        act()
+    assert journal.committed == first  # heard of once
+
+
+def test_a_message_for_one_queue_is_written_as_any_other(
+    journal: Journal, store: HeldStore
+) -> None:
+    kept = message(b"body", delivery_mode=2)
+    journal.put(LOG, (1, kept, 0, 0))
+    assert journal.put_alone(entry_id(LOG, 2), kept) == journal.number
+    batch = write(journal, store)
+    assert batch.puts[entry_id(LOG, 2)] == batch.puts[entry_id(LOG, 1)]
+
+
+def test_a_batch_says_if_a_queue_waits_to_read_it_back(
+    journal: Journal, store: HeldStore, core: BrokerCore
+) -> None:
+    put(journal, 1)
+    assert not write(journal, store).paged
+    core.waits_for_commit[object()] = None
+    put(journal, 2)
+    journal.flush()
+    assert store.handed_over[-1].paged
 
 
 # -- trouble -------------------------------------------------------------------------------------

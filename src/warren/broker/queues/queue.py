@@ -23,7 +23,7 @@ from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
 from warren.broker.queues.restore import restore_entry, stored
 from warren.broker.queues.rota import Rota
 from warren.broker.timers import Timer
-from warren.store.base import LogSummary
+from warren.store.base import LogSummary, entry_id
 
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
@@ -63,6 +63,8 @@ class Queue:
         self.rota = Rota(settings.single_active_consumer, by_priority=settings.kind == "classic")
         #: The queue's log in the store; 0 if nothing of it has to survive.
         self.log_id = log_id
+        self._first_id = entry_id(log_id, 0)
+        self._only_kept = False  # nothing but written down: no limit, no end to any life
         self.ready: Ready | PagedReady | PriorityReady
         if settings.max_priority:
             self.ready = PriorityReady(settings.max_priority)
@@ -121,13 +123,14 @@ class Queue:
 
     def _needs_guard(self) -> bool:
         settings = self.settings
-        return (
-            self.log_id != 0
-            or settings.message_ttl_ms is not None
+        limited = (
+            settings.message_ttl_ms is not None
             or settings.max_length is not None
             or settings.max_length_bytes is not None
             or settings.max_priority is not None
         )
+        self._only_kept = self.log_id != 0 and not limited
+        return self.log_id != 0 or limited
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """A policy has changed what holds for the queue; messages keep the time they were given."""
@@ -140,6 +143,8 @@ class Queue:
     def publish(self, message: Message) -> bool:
         """Queue a message; False if the queue refuses it."""
         if self._guarded or message.traits.expiration_ms is not None:
+            if self._only_kept and message.alone and not self._pages:
+                return self._publish_kept(message)
             return self._publish_guarded(message)
         self._position = position = self._position + 1
         message.holders += 1
@@ -148,6 +153,26 @@ class Queue:
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
         return True
+
+    def _publish_kept(self, message: Message) -> bool:
+        """As ``_publish_guarded`` does it, of most messages in most durable queues; hot."""
+        core = self.core
+        self._position = position = self._position + 1
+        number = core.journal.put_alone(self._first_id + position, message)  # type: ignore[union-attr]
+        if self._newest_batch != number:
+            self._newest_batch, self._older = number, self._newest
+        self._newest = self.ready.after = position  # type: ignore[union-attr]
+        message.holders += 1
+        self.published += 1
+        self.ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr]
+        self.ready_bytes += message.body_size
+        core.pending[self] = None
+        return True
+
+    @property
+    def _pages(self) -> bool:
+        """True if what comes now is to lie on disk only."""
+        return self.core.must_page or self.ready.paged > 0  # type: ignore[union-attr]
 
     def _publish_guarded(self, message: Message) -> bool:
         settings = self.settings
