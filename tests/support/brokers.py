@@ -1,7 +1,8 @@
 """The brokers that a contract test runs on: what it may do to them besides speaking AMQP.
 
-``warren`` is ours, in a thread of the test process. ``rabbitmq`` is a real RabbitMQ, started by
-the run (see ``rabbitmq.py``) or, with ``WARREN_TEST_RABBITMQ`` set, one that is running already.
+``warren`` is ours, in a thread of the test process; ``durable`` is the same with a data folder.
+``rabbitmq`` is a real RabbitMQ, started by the run (see ``rabbitmq.py``) or, with
+``WARREN_TEST_RABBITMQ`` set, one that is running already.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import pytest
 from tests.support import rabbitmq
 from tests.support.eventually import eventually
 
-NAMES = ("warren", "rabbitmq")
+NAMES = ("warren", "durable", "rabbitmq")
 
 
 class ApiError(Exception):
@@ -258,14 +259,17 @@ def _own_ports(to: int) -> set[int]:
 
 
 @contextmanager
-def running_warren() -> Iterator[TestBroker]:
+def running_warren(data_dir: str = "") -> Iterator[TestBroker]:
     import warren
 
-    # WARREN_TEST_DATA=1 holds the durable broker to the same contract.
-    with TemporaryDirectory() as folder:
-        data_dir = folder if os.environ.get("WARREN_TEST_DATA") else ""
-        with warren.Broker.in_thread(port=0, management_port=0, data_dir=data_dir) as broker:
-            yield WarrenBroker(broker)
+    with warren.Broker.in_thread(port=0, management_port=0, data_dir=data_dir) as broker:
+        yield WarrenBroker(broker)
+
+
+@contextmanager
+def running_durable() -> Iterator[TestBroker]:
+    with TemporaryDirectory() as folder, running_warren(folder) as broker:
+        yield broker
 
 
 @contextmanager
