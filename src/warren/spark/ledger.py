@@ -174,7 +174,11 @@ class Ledger:
 
     def read(self, queue: str, start: int) -> Segment | None:
         """A segment; None if there is none. Raises LedgerDamaged."""
-        name = file_name(queue, start, _SEGMENT)
+        return self.read_stem(stem_of(queue), start)
+
+    def read_stem(self, stem: str, start: int) -> Segment | None:
+        """The same by the stem of its file's name."""
+        name = _name(stem, start, _SEGMENT)
         data = self.files.read(name)
         if data is None:
             return None

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from warren.errors import ConfigError
-from warren.spark.options import SourceOptions
+from warren.spark.columns import COLUMNS
+from warren.spark.options import CONNECTION, READING, SourceOptions
 
 
 def parse(**given: str) -> SourceOptions:
@@ -95,3 +97,12 @@ def test_a_bad_uri_does_not_quote_the_password() -> None:
     with pytest.raises(ConfigError) as failed:
         parse(uri="ampq://ann:sesame@mq/")
     assert "sesame" not in str(failed.value)
+
+
+@pytest.mark.parametrize("row", [*CONNECTION, *READING, *COLUMNS], ids=lambda row: row.name)
+def test_every_option_and_column_is_on_the_page(row: Any) -> None:
+    page = Path(__file__).parents[3] / "docs" / "guide" / "spark-source.md"
+    line = next(
+        line for line in page.read_text().splitlines() if line.startswith(f"| `{row.name}`")
+    )
+    assert line.endswith(f"| {row.doc} |")

@@ -1,0 +1,33 @@
+"""Publishing again what a ledger holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_replay import Replayer
+from warren.client.endpoint import Endpoint
+from warren.spark.columns import PROPERTIES
+
+
+def replay(rows: Iterable[Mapping[str, Any]], uri: str, queue: str) -> int:
+    """Publish rows to a queue, with their properties; returns when all are confirmed.
+
+    Headers are text now, whatever they were. ``user_id`` is left out: the broker takes it from
+    its owner only.
+    """
+    with BlockingConnection.open([Endpoint.from_uri(uri)], name="warren ledger") as link:
+        replayer = Replayer(link, queue)
+        for row in rows:
+            replayer.publish(_properties(row), row["body"])
+        return replayer.finish()
+
+
+def _properties(row: Mapping[str, Any]) -> dict[str, Any]:
+    values = {column.name: row[column.name] for column in PROPERTIES if column.name != "user_id"}
+    if values["headers"] is not None:
+        values["headers"] = dict(values["headers"])
+    if values["timestamp"] is not None:
+        values["timestamp"] = int(values["timestamp"].timestamp())
+    return values

@@ -1,0 +1,100 @@
+"""``warren ledger`` on a ledger that a drain has written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.spark.drains import Task, publish
+from tests.support.brokers import TestBroker
+from tests.support.wire import Channel
+from warren.cli.main import main
+
+on_one_broker = pytest.mark.parametrize("broker", ["warren"], indirect=True)
+
+
+@pytest.fixture
+def queue(channel: Channel, name: Callable[..., str]) -> str:
+    queue = name("kept")
+    channel.declare(queue)
+    return queue
+
+
+@pytest.fixture
+def ledger(broker: TestBroker, channel: Channel, queue: str, tmp_path: Path) -> Path:
+    """Five messages settled, three in doubt."""
+    task = Task(broker.url, tmp_path / "ledger")
+    publish(channel, queue, range(8), type="order", headers={"a": 1})
+    task.run(queue, 0, 5)
+    task.crash(queue, 5, 8, "after segment")
+    return tmp_path / "ledger"
+
+
+@on_one_broker
+def test_ls_lists_segments_and_what_is_in_doubt(
+    ledger: Path, queue: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "ls", str(ledger), "--json"]) == 0
+
+    rows = json.loads(capsys.readouterr().out)
+    assert [
+        (row["queue"], row["start"], row["end"], row["rows"], row["state"]) for row in rows
+    ] == [
+        (queue, 0, 5, 5, "settled"),
+        (queue, 5, 8, 3, "in doubt"),
+    ]
+
+
+@on_one_broker
+def test_show_shows_messages_of_a_range(
+    ledger: Path, queue: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["ledger", "show", str(ledger), queue, "--from", "3", "--until", "6", "--json"]) == 0
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["offset"], row["body"], row["headers"]) for row in rows] == [
+        (3, "3", {"a": "1"}),
+        (4, "4", {"a": "1"}),
+        (5, "5", {"a": "1"}),
+    ]
+
+    assert main(["ledger", "show", str(ledger), queue]) == 0
+    assert "order" in capsys.readouterr().out
+
+
+@on_one_broker
+def test_verify_names_what_is_damaged(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "verify", str(ledger)]) == 0
+    assert "2 segments, 8 messages, 1 in doubt, 0 damaged" in capsys.readouterr().out
+
+    damaged = min(ledger.glob("*.arrow"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+
+    assert main(["ledger", "verify", str(ledger)]) == 1
+    assert damaged.name in capsys.readouterr().out
+
+
+def test_replay_publishes_again(
+    broker: TestBroker, ledger: Path, queue: str, channel: Channel, name: Callable[..., str]
+) -> None:
+    other = name("again")
+    channel.declare(other)
+    given = ["ledger", "replay", str(ledger), queue, "--uri", broker.url, "--to", other, "--yes"]
+
+    assert main([*given, "--until", "3"]) == 0
+
+    found = [channel.get(other) for _ in range(3)]
+    assert [message.body for message in found if message] == [b"0", b"1", b"2"]
+    assert [message.properties.type for message in found if message] == ["order"] * 3
+    assert channel.count(other) == 0
+
+
+def test_a_folder_without_a_ledger_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "ls", str(tmp_path)]) == 2
+    assert "there is none" in capsys.readouterr().err
