@@ -77,12 +77,3 @@ def on_channel(content: bytes, channel: int) -> bytes:
         fresh[at + 1 : at + 3] = number
         at += FRAME.unpack_from(fresh, at)[2] + OVERHEAD
     return bytes(fresh)
-
-
-def fits(content: bytes, body_size: int, frame_max: int) -> bool:
-    """True if no frame is larger than a peer's frame-max allows."""
-    return (
-        frame_max == 0
-        or len(content) <= frame_max
-        or (body_size + OVERHEAD <= frame_max and header_size(content) <= frame_max)
-    )

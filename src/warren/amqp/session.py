@@ -21,9 +21,10 @@ right close method. Every number and text is RabbitMQ's.
 
 from __future__ import annotations
 
+from warren.amqp import handshake
 from warren.amqp import methods as m
-from warren.amqp.assembly import PIECE, Assembly, Draining, NotOpen
-from warren.amqp.content import HEADER_START, encode_content
+from warren.amqp.assembly import Assembly, Draining, NotOpen
+from warren.amqp.content import HEADER_START
 from warren.amqp.frames import (
     BODY,
     FRAME_MAX_DEFAULT,
@@ -41,7 +42,6 @@ from warren.amqp.hot import read_frames
 from warren.amqp.tables import Table, raw, text
 from warren.amqp.terms import erlang_text
 from warren.errors import (
-    AccessRefused,
     ChannelError,
     CommandInvalid,
     FrameError,
@@ -187,9 +187,9 @@ class ServerSession:
             return
         if not self._readable(kind, payload):
             if self.state == "running":
-                self._refuse(0, FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame"))
+                self.refuse(0, FrameError(f"type {kind}, {_snippet(payload)}: unknown_frame"))
             else:
-                self._say_nothing()
+                self.say_nothing()
         elif number == 0:
             if kind != METHOD:
                 self._unexpected_frame(kind, number, payload)
@@ -209,7 +209,7 @@ class ServerSession:
         return kind == BODY
 
     def _unexpected_frame(self, kind: int, number: int, payload: bytes) -> None:
-        self._refuse(0, UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
+        self.refuse(0, UnexpectedFrame(f"type {kind}, {_snippet(payload)}"))
 
     def _channel_frame(self, kind: int, number: int, payload: bytes) -> None:
         assembly = self.assembling.get(number)
@@ -220,7 +220,7 @@ class ServerSession:
         if not known and not self._may_open():
             return
         if kind != METHOD:
-            self._refuse(0, UnexpectedFrame("expected method frame, got non method frame instead"))
+            self.refuse(0, UnexpectedFrame("expected method frame, got non method frame instead"))
             return
         method = self._decode(payload)
         if method is None:
@@ -238,12 +238,12 @@ class ServerSession:
                 # RabbitMQ reads the content before its channel finds out that it is not open.
                 self.assembling[number] = Assembly(NotOpen(), payload[4:], ids)
             else:
-                self._refuse(0, ChannelError("expected 'channel.open'"), ids)
+                self.refuse(0, ChannelError("expected 'channel.open'"), ids)
 
     def _may_open(self) -> bool:
         in_use = len(self.ready) + len(self.assembling) + len(self.draining)
         if self.channel_max and in_use >= self.channel_max:
-            self._refuse(
+            self.refuse(
                 0,
                 NotAllowed(
                     f"number of channels opened ({in_use}) has reached the negotiated "
@@ -264,7 +264,7 @@ class ServerSession:
             self.state = "closed"
             self.handler.close()
         except m.MethodError as error:
-            self._refuse(0, undecodable(error, payload[4:]), _ids(payload))
+            self.refuse(0, undecodable(error, payload[4:]), _ids(payload))
         return None
 
     def _channel_method(
@@ -275,7 +275,7 @@ class ServerSession:
             del self.ready[number]
             self.assembling[number] = Assembly(channel, payload[4:], ids)
         elif isinstance(method, m.ChannelOpen):
-            self._refuse(0, ChannelError("second 'channel.open' seen"), ids)
+            self.refuse(0, ChannelError("second 'channel.open' seen"), ids)
         elif isinstance(method, m.ChannelClose):
             channel.settle()
             del self.ready[number]
@@ -285,53 +285,28 @@ class ServerSession:
             try:
                 channel.method(method)
             except Refusal as refusal:
-                self._refuse(number, refusal, ids)
+                self.refuse(number, refusal, ids)
 
     def _content_frame(self, assembly: Assembly, kind: int, number: int, payload: bytes) -> None:
-        ids = assembly.ids
-        if assembly.header is None:
-            if kind != HEADER or HEADER_START.unpack_from(payload)[1] != 0:
-                problem = "got non content header frame instead"
-            elif (class_id := HEADER_START.unpack_from(payload)[0]) != 60:
-                problem = f"got one for class {class_id} instead"
-            else:
-                self._content_header(assembly, number, payload)
-                return
-            problem = f"expected content header for class 60, {problem}"
-            self._refuse(0, UnexpectedFrame(problem), ids)
-        elif kind != BODY:
-            problem = "expected content body, got non content body frame instead"
-            self._refuse(0, UnexpectedFrame(problem), ids)
-        else:
-            assembly.left -= len(payload)
-            # More than was announced, or more than is allowed, is read and not kept.
-            if payload and assembly.left >= 0 and self._wants(assembly):
-                assembly.pieces.append(payload)
-                self._held(assembly, len(payload) + PIECE)
-            self.handler.published()
-            if assembly.left == 0:
-                self._content_done(assembly, number)
-
-    def _content_header(self, assembly: Assembly, number: int, payload: bytes) -> None:
-        assembly.header = payload
-        assembly.body_size = assembly.left = HEADER_START.unpack_from(payload)[2]
-        self._held(assembly, len(payload) + PIECE)
+        before = assembly.held
+        problem = assembly.take(kind, payload, self.max_message_bytes)
+        if problem is not None:
+            self.refuse(0, UnexpectedFrame(problem), assembly.ids)
+            return
+        self._held(assembly.held - before)
         self.handler.published()
-        if assembly.left == 0:
+        if assembly.complete:
             self._content_done(assembly, number)
 
-    def _wants(self, assembly: Assembly) -> bool:
-        return assembly.wanted and assembly.body_size <= self.max_message_bytes
-
-    def _held(self, assembly: Assembly, size: int) -> None:
-        assembly.held += size
+    def _held(self, size: int) -> None:
+        """So many octets more (or less) of messages that have arrived in part."""
         self.half_bytes += size
         self.handler.half_received(size)
 
     def _content_done(self, assembly: Assembly, number: int) -> None:
         handler, size = assembly.handler, assembly.body_size
         del self.assembling[number]
-        self._held(assembly, -assembly.held)
+        self._held(-assembly.held)
         if isinstance(handler, Draining):
             self.draining.add(number)
             return
@@ -342,12 +317,10 @@ class ServerSession:
                 raise CommandInvalid("unimplemented method")
             if size > self.max_message_bytes:
                 handler.too_large(size)
-            header = assembly.header or b""
-            content = encode_content(number, header, b"".join(assembly.pieces), FRAME_MAX_DEFAULT)
-            flags = int.from_bytes(header[12:14], "big")
-            handler.publish(assembly.arguments, content, len(header) + 8, size, flags)
+            content, header_size, flags = assembly.content(number)
+            handler.publish(assembly.arguments, content, header_size, size, flags)
         except Refusal as refusal:
-            self._refuse(number, refusal, assembly.ids)
+            self.refuse(number, refusal, assembly.ids)
 
     # -- channel 0 -------------------------------------------------------------------------------
     def _channel0(self, payload: bytes) -> None:
@@ -357,32 +330,18 @@ class ServerSession:
             self._decode(payload)
             return
         except m.MethodError as error:
-            self._refuse(0, InternalError(str(error)))
+            self.refuse(0, InternalError(str(error)))
             return
         try:
             self._connection_method(method)
         except Refusal as refusal:
-            self._refuse(0, refusal, (method.class_id, method.method_id))
+            self.refuse(0, refusal, (method.class_id, method.method_id))
 
     def _connection_method(self, method: m.Method) -> None:
         state = self.state
-        if isinstance(method, m.ConnectionStartOk) and state == "starting":
-            self.client_properties = method.client_properties
-            self.mechanism = method.mechanism
-            if method.mechanism not in self.handler.mechanisms.split():
-                raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
-            self.state = "securing"
-            self._authenticate(method.response)
-        elif isinstance(method, m.ConnectionSecureOk) and state == "securing":
-            self._authenticate(method.response)
-        elif isinstance(method, m.ConnectionTuneOk) and state == "tuning":
-            self._tuned(method)
-        elif isinstance(method, m.ConnectionOpen) and state == "opening":
-            self.handler.open(method.virtual_host)
-            self.state = "running"
-            self.send(0, m.ConnectionOpenOk())
-            self.handler.opened()
-        elif isinstance(method, m.ConnectionClose) and state == "running":
+        if handshake.advance(self, method):
+            return
+        if isinstance(method, m.ConnectionClose) and state == "running":
             self._end_channels()
             self.send(0, m.ConnectionCloseOk())
             self.state = "closed"
@@ -395,63 +354,32 @@ class ServerSession:
         else:
             raise ChannelError(f"unexpected method in connection state {state}")
 
-    def _authenticate(self, response: bytes) -> None:
-        try:
-            challenge = self.handler.authenticate(self.mechanism, response)
-        except AccessRefused:
-            if self.announced("authentication_failure_close"):
-                self.send(
-                    0,
-                    m.ConnectionClose(
-                        403,
-                        "ACCESS_REFUSED - Login was refused using authentication mechanism "
-                        f"{self.mechanism}. For details see the broker logfile.",
-                    ),
-                )
-            self.silent_close = True
-            self.state = "closed"
-            return
-        if challenge is not None:
-            self.send(0, m.ConnectionSecure(challenge))
-            return
-        self.state = "tuning"
-        self.send(0, m.ConnectionTune(self.channel_max, self.frame_max, self.heartbeat_s))
+    def authenticate(self, response: bytes) -> None:
+        """The client says who it is."""
+        handshake.authenticate(self, response)
 
     def announced(self, capability: str) -> bool:
         """Did the client announce this capability?"""
         capabilities = self.client_properties.get("capabilities")
         return isinstance(capabilities, dict) and capabilities.get(capability) is True
 
-    def _tuned(self, method: m.ConnectionTuneOk) -> None:
-        _negotiate("frame_max", method.frame_max, FRAME_MIN_SIZE, self.frame_max)
-        _negotiate("channel_max", method.channel_max, 1, self.channel_max)
-        self.frame_max = method.frame_max
-        self.channel_max = method.channel_max
-        self.heartbeat_s = method.heartbeat
-        # RabbitMQ lets a payload be as large as the whole frame may be.
-        self.frame_limit = method.frame_max or 0xFFFFFFFF
-        self.state = "opening"
-
     # -- refusing and closing --------------------------------------------------------------------
-    def refuse(self, number: int, refusal: Refusal, ids: tuple[int, int]) -> None:
-        """Answer a refusal that came out of the hot path."""
-        self._refuse(number, refusal, ids)
-
     def close(self, refusal: Refusal) -> None:
         """Close from our side: by management, or because the broker stops."""
         if self.state == "running":
-            self._refuse(0, refusal)
+            self.refuse(0, refusal)
         else:
             self.state = "closed"
 
-    def _refuse(self, number: int, refusal: Refusal, ids: tuple[int, int] = (0, 0)) -> None:
+    def refuse(self, number: int, refusal: Refusal, ids: tuple[int, int] = (0, 0)) -> None:
+        """Answer a refusal: it closes the channel, or the connection."""
         if refusal.scope == "channel" and number:
             self._close_channel(number, refusal, ids)
             return
         if self.state in ("starting", "securing", "tuning") or (
             self.state == "opening" and not isinstance(refusal, NotAllowed)
         ):
-            self._say_nothing()
+            self.say_nothing()
             return
         self._end_channels()
         self.handler.close()
@@ -460,7 +388,7 @@ class ServerSession:
         self.state = "closing"
         self.holds.clear()  # close-ok must be heard
 
-    def _say_nothing(self) -> None:
+    def say_nothing(self) -> None:
         """RabbitMQ has no words for a peer that has not opened its connection; it must wait."""
         self.silent_close = True
         self.state = "closed"
@@ -470,7 +398,7 @@ class ServerSession:
         assembly = self.assembling.pop(number, None)
         handler = channel or (assembly.handler if assembly else None)
         if assembly is not None:
-            self._held(assembly, -assembly.held)
+            self._held(-assembly.held)
         if handler is not None:
             handler.close()
         self.draining.add(number)
@@ -480,7 +408,7 @@ class ServerSession:
         for channel in [*self.ready.values(), *(a.handler for a in self.assembling.values())]:
             channel.close()
         for assembly in self.assembling.values():
-            self._held(assembly, -assembly.held)
+            self._held(-assembly.held)
         self.ready.clear()
         self.assembling.clear()
         self.draining.clear()
@@ -495,7 +423,7 @@ class ServerSession:
         elif isinstance(method, m.ChannelClose):
             self.send(number, m.ChannelCloseOk())
         elif isinstance(method, m.ChannelOpen):
-            self._refuse(0, ChannelError("second 'channel.open' seen"), (20, 10))
+            self.refuse(0, ChannelError("second 'channel.open' seen"), (20, 10))
 
     def _frame_while_closing(self, kind: int, number: int, payload: bytes) -> None:
         if number or kind != METHOD or len(payload) < 4:
@@ -511,19 +439,7 @@ class ServerSession:
         if len(data) < len(PROTOCOL_HEADER):
             self._tail = data
             return b""
-        head, rest = data[:8], data[8:]
-        if head not in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"):
-            self.out.append(PROTOCOL_HEADER)
-            self.state = "closed"
-            return b""
-        self.state = "starting"
-        self.send(
-            0,
-            m.ConnectionStart(
-                0, 9, self.handler.server_properties, self.handler.mechanisms.encode(), b"en_US"
-            ),
-        )
-        return rest
+        return data[8:] if handshake.greet(self, data[:8]) else b""
 
     def frame_too_large(self, kind: int, number: int, size: int) -> None:
         """A frame announces more than was negotiated: nothing behind it can be read."""
@@ -542,8 +458,8 @@ class ServerSession:
 
     def _fatal(self, refusal: Refusal) -> None:
         if self.state not in ("closing", "closed"):
-            self._refuse(0, refusal)
-        self._say_nothing()
+            self.refuse(0, refusal)
+        self.say_nothing()
 
     def fail(self) -> None:
         """The broker itself has failed over what this peer sent."""
@@ -555,20 +471,6 @@ def undecodable(error: m.MethodError, arguments: bytes) -> FrameError:
     if isinstance(error, m.NotUtf8):
         return MalformedText()
     return FrameError(f"cannot decode <<{','.join(map(str, arguments))}>>")
-
-
-def _negotiate(field: str, value: int, least: int, most: int) -> None:
-    detail = " (no limit)" if value == 0 else ""
-    if value and value < least:
-        raise NotAllowed(
-            f"negotiated {field} = {value}{detail} is lower than the minimum allowed value "
-            f"({least})"
-        )
-    if most and (value == 0 or value > most):
-        raise NotAllowed(
-            f"negotiated {field} = {value}{detail} is higher than the maximum allowed value "
-            f"({most})"
-        )
 
 
 def _ids(payload: bytes) -> tuple[int, int]:

@@ -43,18 +43,18 @@ class CountingSession(ServerSession):
         self.sent += 1
         return data
 
-    def _authenticate(self, response: bytes) -> None:
+    def authenticate(self, response: bytes) -> None:
         """A login waits for its turn where others have failed."""
         wait_ms = self.handler.login_wait_ms(self.mechanism, response)
         if wait_ms:
             self.hold("login")
             self.handler.core.timers.after(wait_ms, lambda: self._let_in(response))
         else:
-            super()._authenticate(response)
+            super().authenticate(response)
 
     def _let_in(self, response: bytes) -> None:
         if self.state == "securing":  # the peer may have gone meanwhile
-            super()._authenticate(response)
+            super().authenticate(response)
             self.go_on("login")
             self.handler.wants_write()
 
@@ -65,6 +65,8 @@ class BrokerConnection:
     mechanisms = MECHANISMS
     #: Whom the client's verified certificate names; set by the shell.
     certificate: CertificateName | None = None
+    #: What is known of its TLS, by RabbitMQ's names; None without, set by the shell.
+    tls: dict[str, str] | None = None
 
     def __init__(self, core: BrokerCore, peer: tuple[str, int], local: tuple[str, int]) -> None:
         self.core = core

@@ -14,7 +14,6 @@ from warren.amqp.content import (
     body_of,
     encode_content,
     encode_header,
-    fits,
     header_of,
     header_size,
     on_channel,
@@ -85,20 +84,3 @@ def test_no_frame_is_larger_than_the_frame_max(size: int) -> None:
         at += used
     assert max(sizes[1:], default=0) <= 4096
     assert len(sizes) == 1 + -(-size // 4088)
-
-
-@given(st.binary(max_size=300), st.sampled_from([0, 24, 100, 4096]), st.sampled_from([0, 50, 4096]))
-def test_content_fits_if_none_of_its_frames_is_too_large(
-    body: bytes, cut_for: int, limit: int
-) -> None:
-    octets = content(1, body, cut_for)
-    largest, at = 0, 0
-    while at < len(octets):
-        used, _ = pika.frame.decode_frame(octets[at:])
-        largest, at = max(largest, used), at + used
-
-    # It may be careful and say no to frames that were cut small already, never yes to a large one.
-    if fits(octets, len(body), limit):
-        assert limit == 0 or largest <= limit
-    elif cut_for == 0:
-        assert largest > limit
