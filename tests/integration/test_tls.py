@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import subprocess
 import sys
@@ -17,7 +18,9 @@ import pytest
 from tests.support.certificates import Authority, Certificate
 from tests.support.eventually import eventually
 from warren import Broker
+from warren.client.management import Management
 from warren.errors import ConfigError, ListenError
+from warren.server.tls import tls_facts
 
 Start = Callable[..., Any]
 
@@ -202,6 +205,67 @@ def test_external_is_not_offered_where_certificates_are_not_verified(
 ) -> None:
     with start() as broker, pytest.raises(pika.exceptions.AuthenticationError):
         entered(broker, ours.client(ann), EXTERNAL).__enter__()
+
+
+# -- what the management API tells -----------------------------------------------------------------
+def told(broker: Broker) -> dict[str, Any]:
+    with Management(broker.management_url) as api:
+        (row,) = api.get("connections")
+    return {key: row[key] for key in sorted(row) if key.startswith(("ssl", "peer_cert"))}
+
+
+def test_a_connections_tls_is_told_in_rabbitmqs_words(
+    start: Start, ours: Authority, ann: Certificate
+) -> None:
+    context = ours.client(ann)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
+    with (
+        start(tls_ca=ours.ca, tls_verify="required", management_port=0) as broker,
+        entered(broker, context),
+    ):
+        found = told(broker)
+    validity = found.pop("peer_cert_validity")
+    assert found == {
+        "peer_cert_issuer": "CN=test CA",
+        "peer_cert_subject": "CN=ann,O=Shop\\, Ltd,C=GB",
+        "ssl": True,
+        "ssl_cipher": "aes_256_gcm",
+        "ssl_hash": "aead",
+        "ssl_key_exchange": "ecdhe_ecdsa",
+        "ssl_protocol": "tlsv1.2",
+    }
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert re.fullmatch(f"{moment} - {moment}", validity)
+
+
+def test_without_a_client_certificate_none_is_told(start: Start, ours: Authority) -> None:
+    with start(management_port=0) as broker, entered(broker, ours.client()):
+        found = told(broker)
+    assert (found["ssl"], found["ssl_protocol"], found["ssl_key_exchange"]) == (
+        True,
+        "tlsv1.3",
+        "any",
+    )
+    assert found["peer_cert_subject"] is None
+
+
+@pytest.mark.parametrize(
+    ("cipher", "version", "words"),
+    [
+        ("TLS_AES_256_GCM_SHA384", "TLSv1.3", ("any", "aes_256_gcm", "aead")),
+        ("TLS_CHACHA20_POLY1305_SHA256", "TLSv1.3", ("any", "chacha20_poly1305", "aead")),
+        ("ECDHE-RSA-AES128-GCM-SHA256", "TLSv1.2", ("ecdhe_rsa", "aes_128_gcm", "aead")),
+        ("ECDHE-ECDSA-CHACHA20-POLY1305", "TLSv1.2", ("ecdhe_ecdsa", "chacha20_poly1305", "aead")),
+        ("AES128-GCM-SHA256", "TLSv1.2", ("rsa", "aes_128_gcm", "aead")),
+    ],
+)
+def test_a_cipher_is_named_in_erlangs_words(
+    cipher: str, version: str, words: tuple[str, str, str]
+) -> None:
+    facts = tls_facts((cipher, version, 256), None)
+    assert (facts["ssl_key_exchange"], facts["ssl_cipher"], facts["ssl_hash"]) == words
+    assert facts["ssl_protocol"] == version.lower()
 
 
 # -- settings --------------------------------------------------------------------------------------

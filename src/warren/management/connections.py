@@ -43,7 +43,7 @@ def connection_row(call: Call, connection: BrokerConnection, unknown: Any = None
         "recv_cnt": session.received,
         "send_cnt": session.sent,
         "send_pend": 0,
-        "ssl": bool(getattr(connection, "tls", False)),
+        "ssl": connection.tls is not None,
         "state": _state(connection),
         "timeout": session.heartbeat_s,
         "type": "network",
@@ -51,6 +51,7 @@ def connection_row(call: Call, connection: BrokerConnection, unknown: Any = None
         "user_who_performed_action": connection.user_name,
         "vhost": connection.vhost.name,
         **dict.fromkeys(_TLS_FIELDS, unknown),
+        **(connection.tls or {}),
         **process(),
         **sampler.rated(
             connection,

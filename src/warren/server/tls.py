@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,11 +132,52 @@ def certificate_name(certificate: dict[str, Any] | None, login_from: str) -> Cer
     if login_from == "common_name":
         names = [value for rdn in subject for key, value in rdn if key == "commonName"]
         return CertificateName(",".join(names))
+    return CertificateName(_distinguished(subject))
+
+
+def _distinguished(name: Any) -> str:
+    """A distinguished name by RFC 4514, the last part first."""
     parts = (
         "+".join(f"{_SHORT.get(key, key)}={_escaped(value)}" for key, value in rdn)
-        for rdn in reversed(subject)
+        for rdn in reversed(name)
     )
-    return CertificateName(",".join(parts))
+    return ",".join(parts)
+
+
+def tls_facts(
+    cipher: tuple[str, str, int] | None, certificate: dict[str, Any] | None
+) -> dict[str, str]:
+    """What the management API tells of a connection's TLS, in Erlang's words."""
+    facts = {} if cipher is None else _cipher_facts(cipher[0], cipher[1])
+    if certificate:
+        facts["peer_cert_subject"] = _distinguished(certificate.get("subject", ()))
+        facts["peer_cert_issuer"] = _distinguished(certificate.get("issuer", ()))
+        ends = (_moment(certificate[key]) for key in ("notBefore", "notAfter"))
+        facts["peer_cert_validity"] = " - ".join(ends)
+    return facts
+
+
+def _cipher_facts(suite: str, version: str) -> dict[str, str]:
+    """``ECDHE-RSA-AES128-GCM-SHA256``: key exchange, cipher and hash."""
+    words = suite.replace("-", "_").lower().removeprefix("tls_")
+    known = re.match("(?:(?:ecdhe|dhe|ecdsa|rsa)_)*", words)
+    exchange = known.group() if known is not None else ""
+    words = words.removeprefix(exchange)
+    name, _, mac = words.rpartition("_")
+    name = "chacha20_poly1305" if "poly1305" in words else re.sub(r"^aes(\d)", r"aes_\1", name)
+    sealed = name.endswith(("_gcm", "_ccm", "_ccm_8", "_poly1305"))
+    return {
+        "ssl_protocol": version.lower(),
+        "ssl_key_exchange": "any" if version == "TLSv1.3" else exchange.strip("_") or "rsa",
+        "ssl_cipher": name,
+        "ssl_hash": "aead" if sealed else mac,
+    }
+
+
+def _moment(text: str) -> str:
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(text), UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
 
 
 def _escaped(value: str) -> str:
@@ -163,7 +206,9 @@ class TlsProtocol(AmqpProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        certificate = tls.getpeercert() if self._verified else None
+        self.connection.tls = tls_facts(tls.cipher(), certificate)
         if self._verified:
-            certificate = transport.get_extra_info("ssl_object").getpeercert()
             self.connection.mechanisms = f"{MECHANISMS} EXTERNAL"
             self.connection.certificate = certificate_name(certificate, self._login_from)

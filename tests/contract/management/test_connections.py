@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from functools import partial
 
@@ -51,3 +52,24 @@ def test_a_connection_has_its_channels(api: Api, connection: Connection, path: s
 
     eventually(numbers, every_s=0.1)
     assert api.get(path)["channels"] in (0, 2)  # RabbitMQ tells the number some seconds later
+
+
+def test_all_connections_of_a_user_are_closed(
+    api: Api, broker: TestBroker, connect: Callable[..., Connection]
+) -> None:
+    user = f"user-{secrets.token_hex(4)}"
+    broker.add_user(user, "secret")
+    try:
+        broker.set_permissions(user, "/")
+        mine = [connect(user=user, password="secret") for _ in range(2)]
+        other = connect()
+        path = at("connections", "username", user)
+        eventually(lambda: len(api.get(path)) == 2, within_s=30, every_s=0.2)
+        assert sorted(api.get(path)[0]) == ["name", "node", "user", "vhost"]
+        assert api.ask("DELETE", path, x_reason="Enough").said == (204, None)
+        for connection in mine:
+            assert connection.expect_closed().text == "CONNECTION_FORCED - Enough"
+        other.channel()
+        eventually(lambda: api.get(path) == [], within_s=30, every_s=0.2)
+    finally:
+        broker.delete_user(user)

@@ -99,7 +99,8 @@ def test_importing_twice_changes_nothing(api: Api, empty: str) -> None:
 
 def test_a_file_from_the_other_broker_is_taken(broker: TestBroker, api: Api, empty: str) -> None:
     """RabbitMQ's export goes to warren, warren's to RabbitMQ."""
-    other = {"warren": brokers.running_rabbitmq, "rabbitmq": brokers.running_warren}[broker.name]
+    ours = broker.name != "rabbitmq"
+    other = brokers.running_rabbitmq if ours else brokers.running_warren
     with other() as source:
         name = f"source-{secrets.token_hex(4)}"
         source.add_vhost(name)

@@ -188,7 +188,8 @@ def prefix(wanted: Definitions) -> str:
 @pytest.fixture(scope="module")
 def exported(broker: TestBroker, wanted: Definitions, prefix: str) -> Definitions:
     """The file as the other broker writes it."""
-    other = {"warren": brokers.running_rabbitmq, "rabbitmq": brokers.running_warren}[broker.name]
+    ours = broker.name != "rabbitmq"
+    other = brokers.running_rabbitmq if ours else brokers.running_warren
     with other() as source:
         there = Api(source.management)
         try:
