@@ -67,8 +67,6 @@ class BrokerConnection:
     certificate: CertificateName | None = None
     #: What is known of its TLS, by RabbitMQ's names; None without, set by the shell.
     tls: dict[str, str] | None = None
-    #: What is known of its TLS, by RabbitMQ's names; None without, set by the shell.
-    tls: dict[str, str] | None = None
 
     def __init__(self, core: BrokerCore, peer: tuple[str, int], local: tuple[str, int]) -> None:
         self.core = core
