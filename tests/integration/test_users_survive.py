@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +68,24 @@ def test_a_deleted_guest_does_not_come_back(lives: Lives) -> None:
     assert lives(lambda admin: [user.name for user in admin.users()]) == ["ann"]
 
 
-def test_even_if_nobody_is_left(lives: Lives) -> None:
+def test_even_if_nobody_is_left(lives: Lives, caplog: pytest.LogCaptureFixture) -> None:
     lives(lambda admin: admin.delete_user("guest"))
+    assert caplog.messages == []
     assert lives(lambda admin: admin.users()) == []
+    assert "all users were deleted: nobody can log in until a program adds one" in caplog.messages
+    lives(lambda admin: admin.put_user("ann", password="x", tags=["administrator"]))
+    assert lives(lambda admin: [user.name for user in admin.users()]) == ["ann"]
+
+
+def test_a_folder_without_users_and_virtual_hosts_gets_guest(tmp_path: Path) -> None:
+    """As RabbitMQ, which makes its default user only where there is nothing at all."""
+    with Broker.in_thread(data_dir=str(tmp_path)):
+        pass
+    with closing(sqlite3.connect(tmp_path / "warren.db")) as connection:
+        connection.execute("DELETE FROM definitions")
+        connection.commit()
+    with Broker.in_thread(data_dir=str(tmp_path)) as broker:
+        pika.BlockingConnection(pika.URLParameters(broker.url)).close()
 
 
 def test_a_deleted_virtual_host_does_not_come_back(lives: Lives) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from warren.broker.exchanges import EXCHANGE_TYPES
@@ -15,6 +16,8 @@ from warren.store.base import LogSummary
 
 if TYPE_CHECKING:
     from warren.broker.core import BrokerCore
+
+log = logging.getLogger(__name__)
 
 _NOTHING = LogSummary(0, 0, 0, 0)
 
@@ -57,6 +60,8 @@ def _administered(
     for kind in ("user", "vhost", "permission", "topic_permission"):
         for key, value in records.get(kind, ()):
             core.admin.restore(kind, key, value)
+    if "user" not in records:  # as RabbitMQ: it makes a guest only where there is nothing at all
+        log.warning("all users were deleted: nobody can log in until a program adds one")
 
 
 def _exchange(core: BrokerCore, key: list[Any], value: dict[str, Any]) -> None:

@@ -119,7 +119,10 @@ class Broker:
             tls = Listener("amqp/ssl", self.host, self.tls_port, **files, verify=config.tls_verify)
             listeners.append(tls)
         self._http = HttpServer(
-            self.core, Api(self.core, listeners).handle, self._server.after_event
+            self.core,
+            Api(self.core, listeners).handle,
+            self._server.after_event,
+            self._server.synced,
         )
         try:
             if config.management_port >= 0:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from email.utils import formatdate
 from http import HTTPStatus
@@ -15,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 import h11
 
 from warren.broker.core import BrokerCore
-from warren.management.messages import Request, Response
+from warren.management.messages import HttpError, Request, Response
 from warren.server.listening import listen_error
 from warren.server.tls import HANDSHAKE_TIMEOUT_S
 
@@ -29,7 +28,7 @@ REQUEST_TIMEOUT_S = 30.0
 IDLE_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 60.0
 MAX_CONNECTIONS = 512
-#: How long a change may take to reach the disk before the answer goes out without it.
+#: How long a change may take to reach the disk before the client is told that it did not.
 COMMIT_TIMEOUT_S = 30.0
 _READ = 64 * 1024
 _SERVER = b"warren"
@@ -40,10 +39,17 @@ Answer = Callable[[Request], Response]
 class HttpServer:
     """Listens, reads requests, and has them answered on the broker's own thread."""
 
-    def __init__(self, core: BrokerCore, answer: Answer, after_event: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: BrokerCore,
+        answer: Answer,
+        after_event: Callable[[], None],
+        synced: Callable[[], Awaitable[None]],
+    ) -> None:
         self._core = core
         self._answer = answer
         self._after_event = after_event
+        self._synced = synced
         self._listeners: list[asyncio.Server] = []
         self._clients: set[asyncio.Task[None]] = set()
 
@@ -97,14 +103,13 @@ class HttpServer:
             await self._wait(response.wait_ms)
             response = self._answer(replace(request, waited=True))
         self._after_event()
-        journal = self._core.journal
-        if journal is not None and request.method not in ("GET", "HEAD"):
-            barrier = journal.barrier
-            journal.flush()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(COMMIT_TIMEOUT_S):
-                    while journal.committed < barrier:  # noqa: ASYNC110 - it has no event
-                        await asyncio.sleep(0.002)
+        if request.method in ("GET", "HEAD"):
+            return response
+        try:
+            async with asyncio.timeout(COMMIT_TIMEOUT_S):
+                await self._synced()
+        except TimeoutError:
+            return _not_on_disk()
         return response
 
     async def _wait(self, wait_ms: int) -> None:
@@ -231,6 +236,11 @@ class _Exchange:
         """What can't be read: say so if that is still possible, and end."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self._send(Response(status, headers=[("connection", "close")]), method)
+
+
+def _not_on_disk() -> Response:
+    reason = "the change is made, but not on disk: that is full, fails or is slow (see the log)"
+    return HttpError(503, "service_unavailable", reason).response()
 
 
 def _reason(status: int) -> bytes:

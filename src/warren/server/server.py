@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import ssl
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -39,6 +40,8 @@ class Server:
         self._timer_at: int | None = None
         self._again = False
         self._flushes = False
+        #: Who waits for a batch to be safe, in order.
+        self._syncs: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._empty = asyncio.Event()
         self._unwatch: Callable[[], None] = lambda: None
 
@@ -158,9 +161,26 @@ class Server:
 
     def _committed(self) -> None:
         assert self.core.journal is not None
+        committed = self.core.journal.committed
         for protocol in list(self.waiting):
-            protocol.write_safe(self.core.journal.committed)
+            protocol.write_safe(committed)
+        while self._syncs and self._syncs[0][0] <= committed:
+            future = self._syncs.popleft()[1]
+            if not future.done():  # it may have been given up
+                future.set_result(None)
         self.after_event()
+
+    async def synced(self) -> None:
+        """Wait until everything that has happened by now is on disk."""
+        journal = self.core.journal
+        if journal is None:
+            return
+        barrier = journal.barrier
+        journal.flush()
+        if journal.committed < barrier:
+            future = self._loop.create_future()
+            self._syncs.append((barrier, future))
+            await future
 
     async def _all_safe(self) -> None:
         """Wait until everything that happened is on disk."""
