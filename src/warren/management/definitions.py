@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import Any
 
 from warren.broker.core import RABBITMQ_VERSION
@@ -255,13 +257,25 @@ class Import:
 
 
 def _read(call: Call) -> dict[str, Any]:
+    kind, body = call.request.headers.get("content-type", ""), call.request.body
+    if kind.startswith("multipart/form-data"):
+        body = _uploaded(kind, body)
     try:
-        values = json.loads(call.request.body or b"{}")
+        values = json.loads(body or b"{}")
     except (ValueError, RecursionError):
         raise bad_request("failed_to_parse_json") from None
     if not isinstance(values, dict):
         raise bad_request("failed_to_parse_json")
     return values
+
+
+def _uploaded(kind: str, body: bytes) -> bytes:
+    """The field ``file`` of a form, as browsers and ``curl -F file=@broker.json`` send it."""
+    head = f"content-type: {kind}\r\n\r\n".encode("utf-8", "replace")
+    for part in BytesParser(policy=HTTP).parsebytes(head + body).iter_parts():
+        if part.get_param("name", header="content-disposition") == "file":
+            return bytes(part.get_payload(decode=True))
+    raise bad_request("failed_to_parse_json")
 
 
 def import_all(call: Call) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -111,6 +112,20 @@ def test_a_file_from_the_other_broker_is_taken(broker: TestBroker, api: Api, emp
         finally:
             source.delete_vhost(name)
     assert api.post(at("definitions", empty), exported) == (204, None)
+    assert ordered(api.get(at("definitions", empty)), empty) == ordered(TOPOLOGY, empty)
+
+
+def test_a_file_is_taken_from_a_form(api: Api, empty: str) -> None:
+    """As ``curl -F file=@shop.json`` sends it."""
+    mark = secrets.token_hex(8)
+    head = (
+        f'--{mark}\r\ncontent-disposition: form-data; name="file"; filename="shop.json"\r\n'
+        "content-type: application/json\r\n\r\n"
+    )
+    body = head.encode() + json.dumps(TOPOLOGY).encode() + f"\r\n--{mark}--\r\n".encode()
+    kind = f"multipart/form-data; boundary={mark}"
+    answer = api.ask("POST", at("definitions", empty), body, content_type=kind)
+    assert answer.said == (204, None)
     assert ordered(api.get(at("definitions", empty)), empty) == ordered(TOPOLOGY, empty)
 
 
