@@ -9,44 +9,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 import ssl
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from warren.amqp import methods as m
-from warren.amqp.client import ClientSession
 from warren.client.address import Address, parse_urls
 from warren.client.backoff import Backoff
 from warren.client.callbacks import call_each
 from warren.client.channel import Channel
-from warren.client.dial import Dialer
-from warren.client.lane import Answer, Lane, Nobody
+from warren.client.comeback import Comeback
+from warren.client.dialing import Dialed, dial_first
 from warren.client.link import Link
-from warren.client.topology import Topology, changed
+from warren.client.topology import Topology
 from warren.errors import (
-    ConnectError,
     ConnectionClosed,
-    ConnectionLost,
-    HostUnreachable,
-    PreconditionFailed,
-    Refusal,
     WarrenError,
 )
 
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 5.0
-DIAL_GRACE_S = 2.0
-#: A connection that lasted this long was a good one: the delays begin anew.
-STEADY_S = 10.0
 PREFETCH = 100
-#: A refusal that time does not heal.
-_FINAL = (PreconditionFailed,)
-
-Dialed = tuple[socket.socket, ClientSession, Address]
 
 
 def connect(
@@ -99,19 +83,13 @@ class Connection:
         self.blocked: str | None = None
         self.topology = Topology()
         self.channels: dict[Channel, None] = {}
-        self._backoff = backoff or Backoff()
-        self._properties = dict(properties or {})
+        self.properties = dict(properties or {})
         if self.addresses[0].name:
-            self._properties["connection_name"] = self.addresses[0].name
+            self.properties["connection_name"] = self.addresses[0].name
+        self._comeback = Comeback(self, backoff or Backoff())
         self._on_lost: list[Callable[[WarrenError], None]] = []
         self._on_restored: list[Callable[[], None]] = []
         self._on_blocked: list[Callable[[str | None], None]] = []
-        self._coming_back: asyncio.Task[None] | None = None
-        self._restoring: set[asyncio.Task[None]] = set()
-        self._attempt = 0
-        self._up_since = 0.0
-        #: Something could not be declared again, yet.
-        self._undeclared = False
         self._ready: asyncio.Future[None] | None = None
 
     # -- life ------------------------------------------------------------------------------------
@@ -122,10 +100,11 @@ class Connection:
         self.loop = asyncio.get_running_loop()
         self.state = "connecting"
         try:
-            self._start(await self._dial())
+            self.attach(await dial_first(self.addresses, self.properties))
         except BaseException:
             self.state = "new"
             raise
+        self.state = "open"
         return self
 
     def __await__(self) -> Generator[Any, None, Connection]:
@@ -150,11 +129,7 @@ class Connection:
         if wait and self.state == "open" and self.blocked is None:
             await self._last_confirms()
         self.state, self.reconnects = "closed", False
-        for task in [self._coming_back, *self._restoring]:
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await self._comeback.stop()
         for channel in list(self.channels):
             channel.leave()
         if not self.link.session.finished:
@@ -266,185 +241,24 @@ class Connection:
             log.warning("%s", error)
             self.state = "down" if self.reconnects else "closed"
             if self.reconnects:
-                self._coming_back = self.loop.create_task(
-                    self._come_back_loop(), name=f"warren reconnect {link.address}"
-                )
+                self._comeback.start()
             call_each(self._on_lost, error)
         self._wake()
 
     # -- connecting ------------------------------------------------------------------------------
-    def _start(self, dialed: Dialed) -> None:
+    def attach(self, dialed: Dialed) -> None:
+        """Go on with a new TCP connection; for what makes it."""
         sock, session, address = dialed
         self.link = Link(sock, session, self, str(address))
         self.link.start()
         self.generation += 1
-        self.state = "open"
         log.info("connected to %s as generation %d", address, self.generation)
 
-    async def _dial(self) -> Dialed:
-        """Try each address once."""
-        errors: list[ConnectError] = []
-        for address in self.addresses:
-            try:
-                return await self._dial_one(address)
-            except ConnectError as error:
-                errors.append(error)
-                log.debug("%s", error)
-        if len(errors) == 1:
-            raise errors[0]
-        # The most telling one: a login that is refused says more than a host that is down.
-        telling = [error for error in errors if not isinstance(error, HostUnreachable)]
-        raise (
-            telling[0]
-            if telling
-            else HostUnreachable(
-                ", ".join(str(address) for address in self.addresses),
-                "; ".join(dict.fromkeys(error.args[1] for error in errors)),
-            )
-        )
-
-    async def _dial_one(self, address: Address) -> Dialed:
-        dialer = Dialer(address, self._properties)
-        loop = self.loop
-        future: asyncio.Future[Dialed] = loop.create_future()
-
-        def done(dialed: Dialed | None, error: Exception | None) -> None:
-            if future.done():
-                if dialed is not None:
-                    dialed[0].close()
-            elif error is not None:
-                future.set_exception(error)
-            elif dialed is not None:
-                future.set_result(dialed)
-
-        def dial() -> None:
-            dialed, failure = None, None
-            try:
-                dialed = (*dialer.dial(), address)
-            except Exception as error:  # noqa: BLE001 - raised where it is awaited
-                failure = error
-            try:
-                loop.call_soon_threadsafe(done, dialed, failure)
-            except RuntimeError:  # the loop is closed
-                if dialed is not None:
-                    dialed[0].close()
-
-        threading.Thread(target=dial, name=f"warren dial {address}", daemon=True).start()
-        try:
-            # The dialer keeps its own time, but for the lookup of a name.
-            return await asyncio.wait_for(future, address.connect_timeout_s + DIAL_GRACE_S)
-        except TimeoutError:
-            dialer.abort()
-            reason = f"no answer within {address.connect_timeout_s:g} s"
-            raise HostUnreachable(str(address), reason) from None
-        except asyncio.CancelledError:
-            dialer.abort()
-            raise
-
-    # -- coming back -----------------------------------------------------------------------------
-    async def _come_back_loop(self) -> None:
-        if self.loop.time() - self._up_since > STEADY_S:
-            self._attempt = 0
-        while self.state == "down":
-            await asyncio.sleep(self._backoff.delay_s(self._attempt))
-            self._attempt += 1
-            # The next host first: the one that was lost is the least likely to answer.
-            self.addresses.append(self.addresses.pop(0))
-            try:
-                dialed = await self._dial()
-            except ConnectError as error:
-                log.warning("%s; trying again", error)
-                continue
-            self._start(dialed)
-            self.state = "down"  # until everything is there again
-            try:
-                await self._restore()
-            except WarrenError as error:
-                log.warning("lost again while coming back: %s", error)
-                self.link.abort()
-                continue
-            self.state, self._up_since = "open", self.loop.time()
-            self._wake()
-            call_each(self._on_restored)
-            return
-
-    async def _restore(self) -> None:
-        await self._declare_again()
-        await asyncio.gather(*(self._channel_again(channel) for channel in list(self.channels)))
-        if self.link.session.finished:
-            raise ConnectionLost(self.address, "cut while channels were made again")
-
-    async def _declare_again(self) -> None:
-        self._undeclared = False
-        for declarations in (self.topology.objects, self.topology.bindings):
-            left = declarations()
-            while left:
-                left = left[await self._declare(left) :]
-
-    async def _declare(self, methods: Sequence[m.Method]) -> int:
-        """Declare all at once; returns how many are seen to, with the one that was refused."""
-        lane = Lane(self.link, Nobody(), self.generation)
-        answers = [self._declaring(lane, method) for method in methods]
-        lane.opening()
-        for number, (method, answer) in enumerate(zip(methods, answers, strict=True)):
-            try:
-                ok = await answer
-            except Refusal as refusal:
-                if self.link.session.finished:
-                    raise
-                log.warning("could not do %s again: %s", method.name, refusal)
-                self._undeclared = self._undeclared or not isinstance(refusal, _FINAL)
-                return number + 1
-            if isinstance(method, m.QueueDeclare) and isinstance(ok, m.QueueDeclareOk):
-                self._renamed(method.queue, ok.queue)
-        lane.close()
-        return len(methods)
-
-    def _declaring(self, lane: Lane, method: m.Method) -> asyncio.Future[Answer]:
-        if isinstance(method, m.QueueDeclare) and self.topology.is_named_by_broker(method.queue):
-            method = changed(method, queue="")
-        return lane.call(method, m.METHODS[method.class_id, method.method_id + 1])
-
-    def _renamed(self, old: str, new: str) -> None:
-        if old == new:
-            return
-        self.topology.renamed(old, new)
-        for channel in self.channels:
-            for consumer in channel.consumers.values():
-                if consumer.queue == old:
-                    consumer.queue = new
-
-    async def _channel_again(self, channel: Channel, attempt: int = 0) -> None:
-        try:
-            await channel.open()
-        except Refusal as refusal:
-            if self.link.session.finished:
-                return  # the connection's end, not the channel's
-            if isinstance(refusal, _FINAL):
-                channel.refused(refusal)
-                return
-            # Such as an exclusive consumer whose former connection the broker still believes in.
-            log.warning("%r can't be made again yet: %s", channel, refusal)
-            task = self.loop.create_task(
-                self._channel_later(channel, attempt), name="warren channel again"
-            )
-            self._restoring.add(task)
-            task.add_done_callback(self._restoring.discard)
-        except WarrenError:
-            return  # lost again: the loop that brings the connection back sees to it
-
-    async def _channel_later(self, channel: Channel, attempt: int) -> None:
-        generation = self.generation
-        await asyncio.sleep(self._backoff.delay_s(attempt))
-        if channel.closed is not None or generation != self.generation:
-            return
-        try:
-            if self._undeclared:  # an exclusive queue is there only once it is declared again
-                await self._declare_again()
-        except WarrenError:
-            return
-        if generation == self.generation:
-            await self._channel_again(channel, attempt + 1)
+    def restored(self) -> None:
+        """Everything is there again."""
+        self.state = "open"
+        self._wake()
+        call_each(self._on_restored)
 
     def __repr__(self) -> str:
         return f"<connection to {self.address}, {self.state}>"

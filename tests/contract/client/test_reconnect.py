@@ -465,3 +465,26 @@ async def test_a_process_that_was_stopped_too_long_gives_its_connection_up(
     again = await asyncio.wait_for(anext(deliveries), 20)
     assert (again.redelivered, again.generation) == (True, 2)
     assert again.ack()
+
+
+async def test_while_one_queue_is_waited_for_the_others_are_made_once(
+    dial: Dial, proxy: Proxy, name: Any
+) -> None:
+    connection = await dial(proxy.url, heartbeat_s=1)
+    waiting, going = await connection.channel(), await connection.channel()
+    locked = (await waiting.declare_queue(name(), exclusive=True)).name
+    await waiting.consume(locked, lambda _: None)
+    named = (await going.declare_queue(exclusive=True)).name
+    got: list[bytes] = []
+    consumer = await going.consume(named, lambda each: got.append(each.body), no_ack=True)
+
+    proxy.freeze()
+    connection.link.abort()
+    await until(lambda: connection.generation >= 2 and going.is_open, 30)
+    generation, renamed = connection.generation, consumer.queue
+    await until(lambda: waiting.is_open, 30)
+
+    if connection.generation == generation:  # not lost again on a machine that is too busy
+        assert consumer.queue == renamed
+    await going.publish(b"x", routing_key=consumer.queue, mandatory=True)
+    await until(lambda: got == [b"x"])

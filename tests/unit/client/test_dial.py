@@ -33,7 +33,7 @@ async def test_a_lookup_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPa
         release.wait(30)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    monkeypatch.setattr("warren.client.connection.DIAL_GRACE_S", 0.05)
+    monkeypatch.setattr("warren.client.dialing.DIAL_GRACE_S", 0.05)
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     with pytest.raises(HostUnreachable, match=r"no answer within 0\.05 s"):
         await warren.connect("amqp://slow.example?connection_timeout=50")

@@ -1,0 +1,182 @@
+"""Make a lost connection again, with all that was on it.
+
+In this order: the connection, to whichever host answers; what was declared through it, all at
+once; then each channel with its prefetch and its consumers. What the broker refuses for the time
+being (an exclusive queue or consumer whose former connection it still believes in) is tried again
+until it is there, and nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from warren.amqp import methods as m
+from warren.client.backoff import Backoff
+from warren.client.channel import Channel
+from warren.client.dialing import dial_first
+from warren.client.lane import Answer, Lane, Nobody
+from warren.client.topology import changed
+from warren.errors import (
+    ConnectError,
+    ConnectionLost,
+    PreconditionFailed,
+    Refusal,
+    WarrenError,
+)
+
+if TYPE_CHECKING:
+    from warren.client.connection import Connection
+
+log = logging.getLogger(__name__)
+
+#: A connection that lasted this long was a good one: the delays begin anew.
+STEADY_S = 10.0
+#: A refusal that time does not heal.
+_FINAL = (PreconditionFailed,)
+
+
+class Comeback:
+    """Brings one connection back, as often as it is lost."""
+
+    def __init__(self, connection: Connection, backoff: Backoff) -> None:
+        self._connection = connection
+        self._backoff = backoff
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._attempt = 0
+        self._up_since = 0.0
+        #: What could not be declared again yet.
+        self._undeclared: list[m.Method] = []
+
+    def start(self) -> None:
+        """The connection is lost: bring it back."""
+        self._run(self._come_back_loop(), "reconnect")
+
+    async def stop(self) -> None:
+        """Try no more."""
+        for task in list(self._tasks):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = self._connection.loop.create_task(work, name=f"warren {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- the connection --------------------------------------------------------------------------
+    async def _come_back_loop(self) -> None:
+        connection = self._connection
+        if connection.loop.time() - self._up_since > STEADY_S:
+            self._attempt = 0
+        while connection.state == "down":
+            await asyncio.sleep(self._backoff.delay_s(self._attempt))
+            self._attempt += 1
+            if await self._try():
+                self._up_since = connection.loop.time()
+                connection.restored()
+                return
+
+    async def _try(self) -> bool:
+        connection = self._connection
+        # The next host first: the one that was lost is the least likely to answer.
+        connection.addresses.append(connection.addresses.pop(0))
+        try:
+            dialed = await dial_first(connection.addresses, connection.properties)
+        except ConnectError as error:
+            log.warning("%s; trying again", error)
+            return False
+        if connection.state != "down":  # closed meanwhile
+            dialed[0].close()
+            return False
+        connection.attach(dialed)
+        try:
+            await self._restore()
+        except WarrenError as error:
+            log.warning("lost again while coming back: %s", error)
+            connection.link.abort()
+            return False
+        return True
+
+    async def _restore(self) -> None:
+        connection = self._connection
+        self._undeclared = []
+        await self._declare_all(connection.topology.objects())
+        # Asked for now: a queue may have got a new name.
+        await self._declare_all(connection.topology.bindings())
+        await asyncio.gather(*(self._channel_again(each) for each in list(connection.channels)))
+        if connection.link.session.finished:
+            raise ConnectionLost(connection.address, "cut while channels were made again")
+
+    # -- what was declared -----------------------------------------------------------------------
+    async def _declare_all(self, methods: Sequence[m.Method]) -> None:
+        while methods:
+            methods = methods[await self._declare(methods) :]
+
+    async def _declare(self, methods: Sequence[m.Method]) -> int:
+        """Declare all at once; returns how many are seen to, with the one that was refused."""
+        connection = self._connection
+        lane = Lane(connection.link, Nobody(), connection.generation)
+        answers = [self._declaring(lane, method) for method in methods]
+        lane.opening()
+        for number, (method, answer) in enumerate(zip(methods, answers, strict=True)):
+            try:
+                ok = await answer
+            except Refusal as refusal:
+                if connection.link.session.finished:
+                    raise
+                log.warning("could not do %s again: %s", method.name, refusal)
+                if not isinstance(refusal, _FINAL):
+                    self._undeclared.append(method)
+                return number + 1
+            if isinstance(method, m.QueueDeclare) and isinstance(ok, m.QueueDeclareOk):
+                self._renamed(method.queue, ok.queue)
+        lane.close()
+        return len(methods)
+
+    def _declaring(self, lane: Lane, method: m.Method) -> asyncio.Future[Answer]:
+        topology = self._connection.topology
+        if isinstance(method, m.QueueDeclare) and topology.is_named_by_broker(method.queue):
+            method = changed(method, queue="")
+        return lane.call(method, m.METHODS[method.class_id, method.method_id + 1])
+
+    def _renamed(self, old: str, new: str) -> None:
+        if old == new:
+            return
+        self._connection.topology.renamed(old, new)
+        for channel in self._connection.channels:
+            for consumer in channel.consumers.values():
+                if consumer.queue == old:
+                    consumer.queue = new
+
+    # -- channels --------------------------------------------------------------------------------
+    async def _channel_again(self, channel: Channel, attempt: int = 0) -> None:
+        try:
+            await channel.open()
+        except Refusal as refusal:
+            if self._connection.link.session.finished:
+                return  # the connection's end, not the channel's
+            if isinstance(refusal, _FINAL):
+                channel.refused(refusal)
+                return
+            log.warning("%r can't be made again yet: %s", channel, refusal)
+            self._run(self._channel_later(channel, attempt), "channel again")
+        except WarrenError:
+            return  # lost again: the loop that brings the connection back sees to it
+
+    async def _channel_later(self, channel: Channel, attempt: int) -> None:
+        generation = self._connection.generation
+        await asyncio.sleep(self._backoff.delay_s(attempt))
+        if channel.closed is not None or generation != self._connection.generation:
+            return
+        left, self._undeclared = self._undeclared, []
+        try:
+            # An exclusive queue is there only once it is declared again.
+            await self._declare_all(left)
+        except WarrenError:
+            return
+        if generation == self._connection.generation:
+            await self._channel_again(channel, attempt + 1)
