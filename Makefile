@@ -42,8 +42,9 @@ format: $(INSTALLED)  ## put the code into the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(INSTALLED)  ## the crash loop, long: 200 rounds of kill -9 (ARGS="--seed 7")
+soak: $(INSTALLED) servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
+	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
 
 bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)

@@ -147,7 +147,8 @@ def node() -> Node:
 
 def restartable() -> Node:
     """A node of its own for tests that end it and start it again."""
-    return Node(**_shared("rabbitmq-restartable", ["warren"])["nodes"][0])
+    # Another name: a node is killed by its name, and the run's other one must live on.
+    return Node(**_shared("rabbitmq-restartable", ["restartable"])["nodes"][0])
 
 
 def cluster() -> list[Node]:

@@ -20,6 +20,7 @@ from tests.e2e.groups.publisher import PublisherOptions
 from tests.e2e.groups.worker import WorkerOptions
 from tests.support.eventually import eventually
 from tests.support.process import SRC
+from warren.errors import WarrenError
 from warren.groups.coordination.base import GroupState, coordinator_for
 from warren.testing.group_log import GroupLog, Verdict, check_group, read_group_log
 
@@ -174,7 +175,9 @@ class Arena:
     # -- looking ---------------------------------------------------------------------------------
     def state(self) -> GroupState | None:
         """What the dispatcher says of the group."""
-        return asyncio.run(self._read())
+        with suppress(WarrenError):  # the broker, or etcd, is away
+            return asyncio.run(self._read())
+        return None
 
     async def _read(self) -> GroupState | None:
         coordinator = coordinator_for(self.world.meets_at, self.group)
@@ -300,6 +303,10 @@ def arena(folder: Path, world: World, queues: int, *, seed: int = 1) -> Iterator
     try:
         ring.declare()
         yield ring
+        ring.delete()
+    except BaseException:
+        with suppress(WarrenError):  # what went wrong is told, not what follows from it
+            ring.delete()
+        raise
     finally:
         ring.close()
-        ring.delete()

@@ -117,6 +117,25 @@ class Row:
         self.longest_gap_s = max(self.longest_gap_s, verdict.longest_gap_s)
 
 
+PAGE = """\
+# Groups under faults
+
+Groups of real processes work on queues under load while something is done to them: `kill -9`,
+SIGSTOP and SIGCONT of members and of the dispatcher, rolling restarts, the broker, one of three
+nodes, or etcd killed and brought back, a member's connections reset, frozen half open, or slowed
+down by 50 ms each way, queues that come and go, and all kinds of deaths on 200 queues. Members
+write down when they begin with a message and when they have ended;
+`warren.testing.group_log.check_group` judges from these lines alone. `make soak` does it again.
+
+*Done twice* are messages that a member had ended when it died or lost its connection, before the
+broker had its acknowledgement: they came again, flagged redelivered. *Longest gap* is the longest
+time that a message at its turn had to wait in any queue: with `kill -9` how fast queues are taken
+over, with SIGSTOP how long a hung member is waited for (two to three heartbeats, of one second
+here), with a killed broker how long that takes to start.
+
+"""
+
+
 def table(rows: list[Row]) -> str:
     """A table for the documentation."""
     lines = [
@@ -139,7 +158,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="cases whose name has this in it")
-    parser.add_argument("--table", type=Path, help="write the fault table to this file")
+    parser.add_argument(
+        "--table", type=Path, help="write the page with the fault table to this file"
+    )
     options = parser.parse_args()
     rows = [Row(case) for case in cases() if options.only in str(case)]
     test_run = Run.begin()
@@ -151,7 +172,7 @@ def main() -> int:
         test_run.end()
     print(table(rows))
     if options.table:
-        options.table.write_text(table(rows))
+        options.table.write_text(PAGE + table(rows))
     return 1 if any(row.failed for row in rows) else 0
 
 

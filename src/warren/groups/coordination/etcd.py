@@ -44,6 +44,9 @@ from warren.groups.coordination.etcd_url import EtcdAddress
 
 log = logging.getLogger(__name__)
 
+#: How often, and how far apart, to look for the state of a group that has members.
+_LOOKS, _LOOK_S = 100, 0.05
+
 
 class EtcdCoordinator(Coordinator):
     """One member's line to its group through etcd; also a person's."""
@@ -188,10 +191,15 @@ class EtcdCoordinator(Coordinator):
 
     # -- looking and asking ----------------------------------------------------------------------
     async def read(self) -> GroupState | None:
-        listing = await self._client.list(self._keys.root)
-        if not any(key.startswith(self._keys.members) for key in listing.entries):
-            return None
-        return decode_state(self._keys, listing.entries)
+        for _ in range(_LOOKS):
+            listing = await self._client.list(self._keys.root)
+            state = decode_state(self._keys, listing.entries)
+            if not any(key.startswith(self._keys.members) for key in listing.entries):
+                return None
+            if state is not None:
+                return state
+            await asyncio.sleep(_LOOK_S)  # a dispatcher that has not decided anything yet
+        return GroupState(self.group)
 
     async def command(self, command: Command) -> None:
         key = f"{self._keys.commands}{time.time_ns():020}-{secrets.token_hex(4)}"
