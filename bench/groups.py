@@ -170,6 +170,7 @@ async def failover(options: argparse.Namespace) -> dict[str, Any]:
             await watcher.start(0.2)
         await watcher.balanced()
         for number in range(options.kills):
+            await asyncio.sleep(1.0)  # the dust of the last one has settled
             times = await _one_kill(watcher, pick.choice(watcher.members), number)
             first += times
             whole.append(max(times))

@@ -13,6 +13,7 @@ from warren.errors import AccessRefused, WarrenError
 from warren.groups.holding import Holding
 from warren.groups.member import Do, Member, Step
 from warren.groups.probing import is_single_active
+from warren.groups.spares import Spares
 
 if TYPE_CHECKING:
     from warren.groups.listener import Listener
@@ -45,6 +46,7 @@ class Claims:
         self._connections, self._more = [connection], more
         self._prefetch = prefetch
         self._growing = asyncio.Lock()
+        self._spares = Spares(self._room)
         self._holdings: dict[str, Holding] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         #: Those that end something: not to be cut short.
@@ -106,6 +108,7 @@ class Claims:
         for holding in list(self._holdings.values()):
             await holding.forget()
         self._holdings.clear()
+        await self._spares.close()
         for connection in self._connections[1:]:
             await connection.close(wait=False)
 
@@ -141,17 +144,18 @@ class Claims:
             return
         self._refusals.pop(queue, None)
         self._holdings[queue] = holding
+        self._spares.held(len(self._holdings))
         self._member.claimed(queue, time.monotonic())
 
     async def _ask_for(self, holding: Holding) -> None:
         queue = holding.queue
-        connection = await self._room()
+        channel = await self._spares.take(self._prefetch(queue))
         exclusive = queue not in self._single_active
         try:
-            await holding.claim(connection, prefetch=self._prefetch(queue), exclusive=exclusive)
+            await holding.claim(channel, exclusive=exclusive)
         except AccessRefused:
             worth_asking = exclusive and self._refusals.get(queue, 0) % 10 == ASK_AFTER
-            if worth_asking and await is_single_active(connection, queue):
+            if worth_asking and await is_single_active(channel.connection, queue):
                 self._single_active.add(queue)
             raise
 

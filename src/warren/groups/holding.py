@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from warren.errors import WarrenError
 
 if TYPE_CHECKING:
-    from warren.client import Channel, Connection, Delivery
+    from warren.client import Channel, Delivery
     from warren.groups.listener import Listener
 
 log = logging.getLogger(__name__)
@@ -34,13 +34,12 @@ class Holding:
         self._ended = False
         self._working = False  # the listener believes that the queue is its own
 
-    async def claim(self, connection: Connection, *, prefetch: int, exclusive: bool) -> None:
-        """Ask the broker for the queue.
+    async def claim(self, channel: Channel, *, exclusive: bool) -> None:
+        """Ask the broker for the queue, on a channel that is the queue's own from now on.
 
         Raises:
             Refusal: somebody else has it, or it is not there; nothing is left behind.
         """
-        channel = await connection.channel(prefetch=prefetch, confirms=False)
         self._channel = channel
         try:
             # The tag is the client's own and new each time: none is ever used twice.
