@@ -38,7 +38,7 @@ from warren.groups.coordination.etcd_keys import (
     decode_state,
     encode_command,
 )
-from warren.groups.coordination.etcd_membership import Membership
+from warren.groups.coordination.etcd_membership import LEAVE_S, LOST_S, Membership
 from warren.groups.coordination.etcd_mirror import Mirror
 from warren.groups.coordination.etcd_url import EtcdAddress
 
@@ -181,7 +181,9 @@ class EtcdCoordinator(Coordinator):
             await asyncio.wait(tasks)
         membership, self._membership, self._election = self._membership, None, None
         if membership is not None:
-            await membership.leave(goodbye=goodbye)
+            # One that does not answer is not waited for: the broker may be back before it is.
+            within_s = LEAVE_S if self._lost_at is None else LOST_S
+            await membership.leave(goodbye=goodbye, within_s=within_s)
         deaths, self._deaths = self._deaths, None
         if deaths is not None:
             await deaths.close()

@@ -19,7 +19,8 @@ from warren.groups.coordination.etcd_keys import Keys, Word, encode_word
 OPERATIONS = 100
 #: How long what outlives its writer is kept when nobody is in the group any more.
 GROUP_TTL_S = 30
-_LEAVE_S = 5.0
+#: How long a goodbye may take; and when etcd has not answered before.
+LEAVE_S, LOST_S = 5.0, 0.5
 _LONGEST_PAUSE_S = 1.0
 _LOOK_S = 0.25
 
@@ -188,13 +189,13 @@ class Membership:
             self._claimed, self._is_written = held, report is self._newest
 
     # -- going -----------------------------------------------------------------------------------
-    async def leave(self, *, goodbye: bool) -> None:
+    async def leave(self, *, goodbye: bool, within_s: float = LEAVE_S) -> None:
         """Take all that is ours away, and all of the group if nobody else is in it."""
         if not self.lease:
             return
         lease, self.lease = self.lease, 0
         try:
-            async with asyncio.timeout(_LEAVE_S):
+            async with asyncio.timeout(within_s):
                 if goodbye:
                     await self._client.put(self._key, self._word(leaving=True), lease=lease)
                 await self._client.revoke(lease)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.contract.cli.conftest import Cli
+from tests.contract.cli.conftest import Cli, cli, refused
 from tests.support.brokers import TestBroker
 from tests.support.etcd import Etcd
 from tests.support.eventually import eventually
@@ -22,6 +22,7 @@ from warren.client import Delivery, connect
 from warren.groups.group import Group
 
 WITHIN_S = 30
+__all__ = ["cli", "refused"]  # fixtures
 
 
 @dataclass
