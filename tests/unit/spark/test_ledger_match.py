@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.spark.test_deliveries import deliveries
+from warren.spark.deliveries import to_batch
+from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
+
+
+@pytest.mark.parametrize(
+    ("returned", "in_doubt", "dropped", "whole"),
+    [
+        ("abc", ["abc"], "abc", [True]),  # nothing was acknowledged
+        ("", ["abc"], "", [False]),  # everything was
+        ("xy", ["abc"], "", [False]),  # everything was, and others came back
+        ("abcxy", ["abc"], "abc", [True]),
+        ("xabc", ["abc"], "abc", [True]),  # overtaken, on a priority queue
+        ("bc", ["abc"], "bc", [False]),  # a part was acknowledged
+        ("aaaa", ["aaaa"], "aaaa", [True]),  # equal messages, all of them
+        ("aa", ["aaaa"], "", [False]),  # equal messages, others: not these
+        ("aab", ["aab", ""], "aab", [True, True]),
+        ("abcd", ["ab", "cd"], "abcd", [True, True]),
+        ("cd", ["ab", "cd"], "cd", [False, True]),  # the first was acknowledged
+        ("ab", ["ab", "cd"], "ab", [True, False]),
+    ],
+)
+def test_what_comes_back_is_compared_with_what_is_in_doubt(
+    returned: str, in_doubt: list[str], dropped: str, whole: list[bool]
+) -> None:
+    found = match_in_doubt(returned, in_doubt)
+
+    assert "".join(returned[index] for index in sorted(found.dropped)) == dropped
+    assert list(found.returned_whole) == whole
+
+
+def rows(text: str, message_id: str | None = None) -> list[tuple[object, ...]]:
+    messages = ((letter.encode(), {"message_id": message_id and letter}) for letter in text)
+    return keys_of(to_batch(deliveries(*messages), "q", 0, 0))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("returned", "recent", "dropped"),
+    [
+        ("cdxy", "abcd", [0, 1]),  # the end of what was taken
+        ("xy", "abcd", []),
+        ("ab", "abcd", []),  # its beginning: others that look alike
+        ("bcd", "abcd", [0, 1, 2]),
+        ("aa", "aaaa", []),  # equal messages prove nothing
+        ("a", "a", []),  # nor does a single one
+        ("d", "abcd", [0]),
+    ],
+)
+def test_what_a_killed_broker_forgot_is_the_end_of_what_was_taken(
+    returned: str, recent: str, dropped: list[int]
+) -> None:
+    assert sorted(match_settled(rows(returned), rows(recent))) == dropped
+
+
+def test_a_message_with_an_id_is_known_wherever_it_stands() -> None:
+    assert sorted(match_settled(rows("xab", "id"), rows("abcd", "id"))) == [1, 2]
+
+
+def test_the_count_of_deliveries_does_not_make_another_message() -> None:
+    first = deliveries((b"x", {"headers": {"a": 1}}))
+    again = deliveries((b"x", {"headers": {"x-delivery-count": 1, "a": 1}}))
+    other = deliveries((b"x", {"headers": {"a": 2}}))
+
+    keys = [keys_of(to_batch(took, "q", 0, 0)) for took in (first, again, other)]
+
+    assert keys[0] == keys[1] != keys[2]
