@@ -45,9 +45,11 @@ format: $(INSTALLED)  ## put the code into the one format
 soak: $(INSTALLED) servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
+	$(BIN)/python -m tests.unit.groups.test_simulation --runs 20000 $(ARGS)
 
 bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep)
 
 docs: $(INSTALLED)  ## write docs/reference anew
 	$(BIN)/python tools/build_docs.py

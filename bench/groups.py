@@ -1,6 +1,6 @@
 """How fast a group reacts: kill -9 to the next owner's first message, and one joins ten.
 
-    python -m bench.groups [--url amqp://…] [--coordinator amqp|etcd://…] [--kills 50]
+    python -m bench.groups [--url amqp://…] [--coordinator amqp|etcd://…] [--kills 50] [--keep]
 
 Members are processes of their own. Times are of the monotonic clock, which all processes of one
 machine share. ``failover``: 200 queues, 4 members; one of them, the dispatcher as often as any, is
@@ -14,21 +14,26 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from statistics import median, quantiles
 from typing import Any
 
+from bench.brokers import launchers
+from bench.load.process import ROOT
 from bench.machine import describe
 from warren.client import Channel, Delivery, connect
 from warren.groups.group import Group
 from warren.groups.listener import Ordered
 
 GROUP = "bench-groups"
+RESULTS = ROOT / "bench" / "results" / "groups"
 
 
 # -- a member --------------------------------------------------------------------------------------
@@ -70,7 +75,6 @@ async def run_member(options: argparse.Namespace) -> None:
         listener=telling,
         coordinator=options.coordinator,
         min_interval_s=options.min_interval,
-        management="http://127.0.0.1:9",  # not there: names need none, and reads cost time
         discover_s=600.0,
     ) as group:
         telling.say("J", group.member_name)
@@ -274,10 +278,11 @@ def _spread(values: list[float]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--url", default="amqp://guest:guest@127.0.0.1:5672/")
+    add("--url", help="a broker that runs already; else a RabbitMQ and a warren are started")
     add("--coordinator", default="amqp")
     add("--kills", type=int, default=50)
     add("--only", choices=["failover", "join"])
+    add("--keep", action="store_true", help="keep the result in bench/results")
     add("--member", action="store_true", help=argparse.SUPPRESS)
     add("--queues", type=int, default=200, help=argparse.SUPPRESS)
     add("--min-interval", type=float, default=3.0, help=argparse.SUPPRESS)
@@ -285,10 +290,31 @@ def main() -> None:
     if options.member:
         asyncio.run(run_member(options))
         return
-    for scenario in (failover, join):
-        if options.only in (None, scenario.__name__):
-            result = asyncio.run(scenario(options))
-            print(json.dumps({scenario.__name__: result, "machine": describe()}))
+    result = {"groups": measure(options), "machine": describe(), "load": os.getloadavg()}
+    print(json.dumps(result, indent=1))
+    if options.keep:
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S")
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        file = RESULTS / f"{stamp}-{result['machine']['commit']}.json"
+        file.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    if options.url is not None:
+        return {options.url.rpartition("@")[2]: run_all(options)}
+    results = {}
+    with launchers(["rabbitmq", "warren"]) as both:
+        for launcher in both:
+            broker = launcher.start()
+            options.url = broker.url
+            results[launcher.name] = run_all(options)
+            broker.stop()
+    return results
+
+
+def run_all(options: argparse.Namespace) -> dict[str, Any]:
+    chosen = [each for each in (failover, join) if options.only in (None, each.__name__)]
+    return {each.__name__: asyncio.run(each(options)) for each in chosen}
 
 
 if __name__ == "__main__":
