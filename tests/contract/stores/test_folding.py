@@ -224,3 +224,58 @@ def test_a_changed_octet_in_the_journal_is_found(tmp_path: Path) -> None:
     (copy / "warren.db").write_bytes(data.replace(content, content.upper()))
     with pytest.raises(StoreDamaged, match="batch 1 of its journal can't be read: its checksum"):
         SqliteStore(copy)
+
+
+# -- trouble -------------------------------------------------------------------------------------
+def no_room(*_: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def some(number: int) -> Batch:
+    row: Row = (1, 0, 0, 0, 0, "ex", "key", bytes(500))
+    return Batch(number, puts={entry_id(1, number * 10 + at): row for at in range(5)})
+
+
+def test_batches_that_can_not_be_folded_stay_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SqliteStore(tmp_path / "data", fold_after_s=0)
+    with monkeypatch.context() as full:
+        full.setattr(sqlite, "apply_batch", no_room)
+        write(store, some(1))
+        eventually(lambda: "the journal can't be folded into the tables" in caplog.text)
+        write(store, some(2))
+        assert store.readable == 0
+        copy = copy_of(tmp_path / "data")
+    found = SqliteStore(copy)
+    assert len(found.read(1, 0, 100)) == 10
+    found.close()
+    eventually(lambda: store.readable == 2)  # it is tried again
+    store.close()
+
+
+def test_a_journal_that_can_not_be_folded_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "MOST_JOURNAL", 5000)
+    store = SqliteStore(tmp_path, fold_after_s=NEVER_S)
+    answers: SimpleQueue[Exception | None] = SimpleQueue()
+    with monkeypatch.context() as full:
+        full.setattr(sqlite, "apply_batch", no_room)
+        write(store, some(1))
+        write(store, some(2))
+        store.commit(some(3), answers.put)  # the broker is told, and blocks its publishers
+        assert isinstance(answers.get(timeout=10), sqlite3.OperationalError)
+    write(store, some(3))
+    assert store.readable == 3
+    store.close()
+
+
+# -- synced --------------------------------------------------------------------------------------
+def test_every_transaction_is_synced(tmp_path: Path) -> None:
+    """WAL with synchronous=FULL: SQLite syncs the log at the end of each transaction."""
+    store = SqliteStore(tmp_path)
+    write(store, some(1))
+    for pragma, wanted in (("journal_mode", "wal"), ("synchronous", 2)):
+        assert store._write.execute(f"PRAGMA {pragma}").fetchone() == (wanted,)
+    store.close()
