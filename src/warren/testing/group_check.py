@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
-Phase = Literal["sent", "confirmed", "begin", "end", "killed", "stopped", "continued", "cut"]
+Phase = Literal[
+    "sent", "confirmed", "begin", "end", "killed", "stopped", "continued", "cut", "over"
+]
 
 
 @dataclass(frozen=True)
@@ -96,30 +98,53 @@ class _Queue:
     attempts: list[_Attempt] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Span:
+    start: float
+    end: float
+    phase: Phase
+
+
 class _Disturbances:
-    """Whom something was done to, and when."""
+    """Whom something was done to, from when to when."""
 
     def __init__(self) -> None:
-        self._times: dict[str, list[float]] = defaultdict(list)
+        self._spans: dict[str, list[_Span]] = defaultdict(list)
 
     def add(self, line: Line) -> None:
-        self._times[line.member].append(line.at)
+        spans = self._spans[line.member]
+        if line.phase != "over":
+            spans.append(_Span(line.at, line.at, line.phase))
+        elif spans:
+            spans[-1] = replace(spans[-1], end=line.at)
 
     def between(self, member: str, start: float, end: float) -> float | None:
-        """The first moment within a time at which something hit a member, or all."""
-        found = []
-        for times in (self._times.get(member, ()), self._times.get("", ())):
-            at = bisect_left(times, start)
-            if at < len(times) and times[at] <= end:
-                found.append(times[at])
-        return min(found, default=None)
+        """The first moment within a time at which something was done to a member, or to all."""
+        return min(
+            (max(span.start, start) for span in self._within(member, start, end)), default=None
+        )
+
+    def is_cut_off(self, member: str, at: float) -> bool:
+        """Whether it may not know yet that its connection is gone."""
+        return any(span.phase == "cut" for span in self._within(member, at, at))
+
+    def _within(self, member: str, start: float, end: float) -> Iterator[_Span]:
+        for spans in (self._spans.get(member, ()), self._spans.get("", ())):
+            # One that began before may last until now; those of one member don't overlap.
+            at = max(0, bisect_left(spans, start, key=lambda span: span.start) - 1)
+            for span in spans[at:]:
+                if span.start > end:
+                    break
+                if span.end >= start:
+                    yield span
 
 
 def check_group(lines: Iterable[Line]) -> Verdict:
     """Judge a log, whose lines are in the order of their times.
 
-    - together: two members worked on one queue at once. Work that a kill or a stop interrupted
-      counts up to that moment; so does what a stopped member finishes after it goes on.
+    - together: two members worked on one queue at once. Work that was disturbed counts up to that
+      moment, though the member may go on with it; what a member begins while it is being cut off
+      does not count, for it can't know.
     - lost: confirmed, and nobody worked on it to the end.
     - order: a message was begun before one that was published earlier had ended.
     - twice: begun again without the redelivered flag, or though nothing had disturbed the member
@@ -163,6 +188,8 @@ def _read(lines: Iterable[Line]) -> tuple[dict[str, _Queue], _Disturbances]:
 def _together(queue: _Queue, disturbances: _Disturbances) -> Iterator[Fault]:
     busy_until: dict[str, tuple[float, int]] = {}
     for attempt in queue.attempts:
+        if disturbances.is_cut_off(attempt.member, attempt.begin):
+            continue
         for member, (until, number) in busy_until.items():
             if member != attempt.member and attempt.begin < until:
                 what = (

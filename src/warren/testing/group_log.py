@@ -84,9 +84,17 @@ class GroupLog:
         now = time.monotonic()
         self.write(*(Line(now, "confirmed", "", queue, number) for number in numbers))
 
-    def disturbed(self, how: Disturbance, member: str = "") -> None:
-        """Before a member is killed, stopped, continued or cut off; all of them if not named."""
+    @contextmanager
+    def disturbing(self, how: Disturbance, member: str = "") -> Iterator[None]:
+        """While a member is killed, stopped, continued or cut off; all of them if not named.
+
+        The end of the block is when it is done; of a cut, when the member must have noticed.
+        """
         self.write(Line(time.monotonic(), how, member))
+        try:
+            yield
+        finally:
+            self.write(Line(time.monotonic(), "over", member))
 
 
 def read_group_log(folder: Path) -> list[Line]:

@@ -146,17 +146,17 @@ class Arena:
         return labels
 
     def kill(self, label: str) -> None:
-        self.log.disturbed("killed", label)
-        self.members.pop(label).kill()
+        with self.log.disturbing("killed", label):
+            self.members.pop(label).kill()
 
     def stop(self, label: str) -> None:
         """SIGSTOP: it hangs, with all its connections open."""
-        self.log.disturbed("stopped", label)
-        self.members[label].send(signal.SIGSTOP)
+        with self.log.disturbing("stopped", label):
+            self.members[label].send(signal.SIGSTOP)
 
     def go_on(self, label: str) -> None:
-        self.log.disturbed("continued", label)
-        self.members[label].send(signal.SIGCONT)
+        with self.log.disturbing("continued", label):
+            self.members[label].send(signal.SIGCONT)
 
     def end(self, *labels: str) -> None:
         """SIGTERM: they leave the group, and disturb nothing."""

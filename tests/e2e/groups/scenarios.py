@@ -7,7 +7,8 @@ handled: that is ``check_group``'s, from the members' own lines.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.e2e.groups.stage import Stage
@@ -79,10 +80,9 @@ def rolling_restart(stage: Stage) -> None:
 def restart_the_broker(stage: Stage) -> None:
     """kill -9, and up again with what it had on disk."""
     ring = stage.ring
-    ring.log.disturbed("cut")
-    stage.nodes[0].kill()
-    stage.nodes[0].start()
-    ring.log.disturbed("cut")  # some may have been connected in between
+    with ring.log.disturbing("cut"):
+        stage.nodes[0].kill()
+        stage.nodes[0].start()
     ring.wait_balanced(120)
 
 
@@ -90,11 +90,11 @@ def kill_a_node(stage: Stage) -> None:
     """One of three; quorum queues go on with the other two."""
     ring = stage.ring
     node = ring.random.choice(stage.nodes)
-    ring.log.disturbed("cut")
-    node.kill()
-    ring.wait_handled(SOME, 120)
-    node.start()
-    ring.log.disturbed("cut")
+    with ring.log.disturbing("cut"):
+        node.kill()
+        ring.wait_handled(SOME, 120)
+    with ring.log.disturbing("cut"):
+        node.start()
     ring.wait_balanced(120)
 
 
@@ -116,8 +116,8 @@ def cut_the_network(stage: Stage) -> None:
     """A reset of one member's connections, several times."""
     label = _behind_the_proxy(stage)
     for _ in range(3):
-        stage.ring.log.disturbed("cut", label)
-        stage.proxy.cut()
+        with _cut_off(stage, label):
+            stage.proxy.cut()
         stage.ring.wait_balanced()
         stage.ring.wait_handled(SOME)
 
@@ -125,11 +125,8 @@ def cut_the_network(stage: Stage) -> None:
 def freeze_the_network(stage: Stage) -> None:
     """Half open: one member's connections stay, and nothing passes."""
     label = _behind_the_proxy(stage)
-    stage.ring.log.disturbed("cut", label)
-    stage.proxy.freeze()
-    accepted = stage.proxy.accepted
-    eventually(lambda: stage.proxy.accepted > accepted, 60)
-    stage.ring.log.disturbed("cut", label)
+    with _cut_off(stage, label):
+        stage.proxy.freeze()
     stage.ring.wait_balanced()
 
 
@@ -140,6 +137,15 @@ def slow_the_network(stage: Stage) -> None:
     stage.ring.wait_handled(5 * SOME)
     stage.proxy.delay(0)
     stage.ring.wait_balanced()
+
+
+@contextmanager
+def _cut_off(stage: Stage, label: str) -> Iterator[None]:
+    """Until the member has noticed, and connects again."""
+    with stage.ring.log.disturbing("cut", label):
+        accepted = stage.proxy.accepted
+        yield
+        eventually(lambda: stage.proxy.accepted > accepted, 60)
 
 
 def _behind_the_proxy(stage: Stage) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.e2e.groups.scenarios import SCENARIOS, SOME, Needs, Scenario
 from tests.e2e.groups.stage import stage
 from tests.support.servers import Run
-from warren.testing.group_log import GroupFaults, Verdict
+from warren.testing.group_log import Verdict
 
 BROKERS = ("warren", "rabbitmq")
 COORDINATORS = ("amqp", "etcd")
@@ -59,8 +59,8 @@ def run_all(
     """Scenarios one after the other on one stage, judged together.
 
     Raises:
-        GroupFaults: the group broke a promise.
-        AssertionError: it did not come to rest; the message has what everybody said last.
+        AssertionError: the group broke a promise, or did not come to rest; the message has what
+            everybody said last.
     """
     needs = [SCENARIOS[each] for each in scenarios]
     with stage(
@@ -85,10 +85,9 @@ def run_all(
             verdict = ring.settle()
             verdict.raise_for_faults()
             ring.end(*ring.members)
-        except GroupFaults:
-            raise
         except (AssertionError, RuntimeError) as error:
-            raise AssertionError(f"seed {seed}: {error}\n{ring.report()}") from error
+            told = f"seed {seed}: {type(error).__name__}: {error}\n{ring.report()}"
+            raise AssertionError(told) from error
     return verdict
 
 
@@ -183,7 +182,7 @@ def _one(row: Row, seed: int) -> None:
             verdict = run(Path(folder), row.case, seed)
     except AssertionError as error:
         row.failed += 1
-        print(f"FAILED {row.case}, seed {seed}: {type(error).__name__}: {error}", flush=True)
+        print(f"FAILED {row.case}, {error}", flush=True)
         return
     row.add(verdict)
     took_s = time.monotonic() - began

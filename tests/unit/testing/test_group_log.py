@@ -61,7 +61,9 @@ class History:
 
     def disturb(self, owner: str) -> str:
         how = self.random.choice(["killed", "stopped", "cut"])
-        self.lines.append(Line(self.tick(), how, self.random.choice([owner, ""])))  # type: ignore[arg-type]
+        hit = self.random.choice([owner, ""])
+        self.lines.append(Line(self.tick(), how, hit))  # type: ignore[arg-type]
+        self.lines.append(Line(self.tick(), "over", hit))
         return self.random.choice([each for each in self.members if each != owner])
 
 
@@ -208,6 +210,24 @@ def test_what_a_stopped_member_begins_when_it_goes_on_is_a_fault() -> None:
     assert verdict.count("together") == 1
 
 
+def test_what_is_begun_between_the_word_and_the_deed_is_no_fault() -> None:
+    """The line comes before the kill, and the member may begin something in between."""
+    told = ("killed a", "begin a q 1", "over a", "begin b q 1 r", "end b q 1")
+    assert judged(*told).faults == ()
+
+
+def test_who_is_being_cut_off_can_not_know_it() -> None:
+    told = ("begin a q 1", "cut a", "begin b q 1 r", "end a q 1", "begin a q 2", "end b q 1")
+    verdict = judged("sent - q 2", *told, "over a", "end a q 2")
+    assert verdict.count("together") == 0
+
+
+def test_who_was_cut_off_and_has_noticed_must_know_it() -> None:
+    told = ("begin a q 1", "cut a", "over a", "begin b q 1 r", "end a q 1")
+    verdict = judged("sent - q 2", *told, "begin a q 2", "end b q 1", "end a q 2")
+    assert verdict.count("together") == 1
+
+
 def test_a_message_that_was_never_confirmed_may_be_missing() -> None:
     assert judged("sent - q 2", "begin a q 1", "end a q 1").faults == ()
 
@@ -236,13 +256,15 @@ def test_what_was_written_is_read_and_a_torn_line_is_passed_over(tmp_path: Path)
             pass
         with pytest.raises(ValueError), log.working("q", 2, redelivered=True):
             raise ValueError
-        log.disturbed("killed", "w1")
+        with log.disturbing("killed", "w1"):
+            pass
     with open(tmp_path / "w1.log", "ab") as file:
         file.write(b'[1.0,"end","w1","q",')
     told = [(line.phase, line.member, line.number) for line in read_group_log(tmp_path)]
     assert told == [
         *(("sent", "", 0), ("sent", "", 2), ("confirmed", "", 0)),
         *(("begin", "w1", 0), ("end", "w1", 0), ("begin", "w1", 2), ("killed", "w1", -1)),
+        ("over", "w1", -1),
     ]
 
 
