@@ -19,11 +19,12 @@ from warren.amqp.tables import Table, encode_value
 from warren.broker.message import Message
 from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
+from warren.broker.queues.expiry import Expiry
+from warren.broker.queues.kept import Kept
 from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
-from warren.broker.queues.restore import restore_entry, stored
+from warren.broker.queues.restore import stored
 from warren.broker.queues.rota import Rota
-from warren.broker.timers import Timer
-from warren.store.base import LogSummary, entry_id
+from warren.store.base import LogSummary
 
 if TYPE_CHECKING:
     from warren.broker.connection import BrokerConnection
@@ -32,14 +33,43 @@ if TYPE_CHECKING:
     from warren.broker.vhost import VirtualHost
 
 
-#: Entries read from the disk at a time.
-_PAGE = 1000
-#: The mark of what was seen runs ahead by 1 << 10 at most, see ``Queue.given_out``.
-_MOST_WAITS = 14
-
-
 class Queue:
     """Messages in order, and the consumers that want them."""
+
+    # There may be a hundred thousand of them.
+    __slots__ = (
+        "_comebacks",
+        "_guarded",
+        "_keeps_all",
+        "_only_kept",
+        "_position",
+        "acked",
+        "arguments",
+        "auto_delete",
+        "core",
+        "deleted",
+        "delivered",
+        "delivered_unasked",
+        "durable",
+        "exclusive_consumer",
+        "expiry",
+        "got",
+        "got_nothing",
+        "got_unasked",
+        "kept",
+        "log_id",
+        "name",
+        "owner",
+        "published",
+        "ready",
+        "ready_bytes",
+        "redelivered",
+        "rota",
+        "settings",
+        "unacked",
+        "unacked_bytes",
+        "vhost",
+    )
 
     def __init__(
         self,
@@ -63,18 +93,13 @@ class Queue:
         self.rota = Rota(settings.single_active_consumer, by_priority=settings.kind == "classic")
         #: The queue's log in the store; 0 if nothing of it has to survive.
         self.log_id = log_id
-        self._first_id = entry_id(log_id, 0)
+        self.kept = Kept(self.core, log_id)
         self._only_kept = False  # nothing but written down: no limit, no end to any life
         self.ready: Ready | PagedReady | PriorityReady
         if settings.max_priority:
             self.ready = PriorityReady(settings.max_priority)
         else:
             self.ready = PagedReady(self._load) if log_id else Ready()
-        self._given_out = 0  # the highest position any consumer has seen
-        self._seen_before = 0  # the same, of the broker's life before this one
-        self._marked = self._waits = 0  # what the store is told of it, see ``given_out``
-        #: The newest entry written, the batch it is in, and the newest in a batch before that.
-        self._newest = self._newest_batch = self._older = 0
         #: A quorum queue keeps what is published as transient, too.
         self._keeps_all = log_id != 0 and settings.kind == "quorum"
         self._comebacks = 0
@@ -85,9 +110,7 @@ class Queue:
         self.exclusive_consumer: Consumer | None = None
         self._position = 0
         self._guarded = self._needs_guard()
-        self._expiring = False  # some message has an end to its life
-        self._expiry_timer: Timer | None = None
-        self._unused_timer: Timer | None = None
+        self.expiry = Expiry(self)
         self.core.churn["queue_created"] += 1
         self.touch()
 
@@ -158,10 +181,8 @@ class Queue:
         """As ``_publish_guarded`` does it, of most messages in most durable queues; hot."""
         core = self.core
         self._position = position = self._position + 1
-        number = core.journal.put_alone(self._first_id + position, message)  # type: ignore[union-attr]
-        if self._newest_batch != number:
-            self._newest_batch, self._older = number, self._newest
-        self._newest = self.ready.after = position  # type: ignore[union-attr]
+        self.kept.put_alone(position, message)
+        self.ready.after = position  # type: ignore[union-attr]
         message.holders += 1
         self.published += 1
         self.ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr]
@@ -182,21 +203,15 @@ class Queue:
             if settings.overflow == "reject-publish-dlx":
                 dead_letter(self, message, "maxlen")
             return False
-        ttl = settings.message_ttl_ms
-        own = message.traits.expiration_ms
-        if own is not None:
-            ttl = own if ttl is None else min(own, ttl)
-        expires_at = 0
-        if ttl is not None:
-            expires_at = self.core.clock.monotonic_ms() + ttl
-            self._expiring = True
+        ttl_ms = self.expiry.ttl_ms(message)
+        expires_at = 0 if ttl_ms is None else self.expiry.deadline_ms(ttl_ms)
         self._position += 1
         self.published += 1
         self._enqueue((self._position, message, expires_at, 0))
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
-        if ttl == 0:
-            self._deliver_or_expire()
+        if ttl_ms == 0:
+            self.expiry.now_or_never()
         return True
 
     def _enqueue(self, entry: Entry) -> None:
@@ -205,56 +220,33 @@ class Queue:
         if self.log_id:
             paged = isinstance(ready, PagedReady) and (ready.paged or self.core.must_page)
             if entry[1].traits.persistent:
-                self._put(entry)
+                self.kept.put(entry)
             elif paged:
                 entry = (entry[0], stored(entry[1]), entry[2], entry[3])
-                self._put(entry, transient=True)
+                self.kept.put(entry, transient=True)
             if paged:
-                ready.page(self._newest_batch, entry)  # type: ignore[union-attr]
+                ready.page(self.kept.newest_batch, entry)  # type: ignore[union-attr]
                 self.core.waits_for_commit[self] = None
                 return
         self.core.hold(entry[1])
         ready.push(entry)
 
     def _load(self, after: int) -> list[Entry]:
-        """Read on from the disk; what is not there yet is still in memory."""
-        journal, ready = self.core.journal, self.ready
-        assert journal is not None
-        assert isinstance(ready, PagedReady)
-        if ready.paged > len(ready.on_their_way):
-            seen = self._seen_before
-            rows = journal.read(self.log_id, after, _PAGE)
-            return [restore_entry(journal, position, row, seen) for position, row in rows]
-        entries = [entry for _, entry in ready.on_their_way]
-        for entry in entries:
-            self.core.hold(entry[1])
-        return entries
+        assert isinstance(self.ready, PagedReady)
+        return self.kept.load(self.ready, after)
 
     def recover(self, journal: Journal, summary: LogSummary) -> None:
         """Take up again what the store has of this queue."""
         self._position = max(summary.last, summary.mark)
-        self._newest = summary.last
-        self._seen_before = self._given_out = self._marked = summary.mark
-        self._expiring = summary.expires
+        self.kept.recover(summary)
+        self.expiry.active = summary.expires
         self.ready_bytes = summary.size
         if isinstance(self.ready, PagedReady):
             self.ready.paged = summary.count
         else:
-            after = 0
-            while rows := journal.read(self.log_id, after, _PAGE):
-                for position, row in rows:
-                    self.ready.push(restore_entry(journal, position, row, self._seen_before))
-                after = rows[-1][0]
+            for entry in self.kept.read_all(journal):
+                self.ready.push(entry)
         self.core.pending[self] = None
-
-    # -- the store -------------------------------------------------------------------------------
-    def _put(self, entry: Entry, *, transient: bool = False) -> None:
-        journal = self.core.journal
-        assert journal is not None
-        if self._newest_batch != journal.number:
-            self._newest_batch, self._older = journal.number, self._newest
-        self._newest = entry[0]
-        journal.put(self.log_id, entry, transient=transient)
 
     def written(self, batch: int) -> bool:
         """Batches up to this one are safe; True if there is more on its way."""
@@ -262,7 +254,7 @@ class Queue:
 
     def forget(self, entry: Entry) -> None:
         """An entry that lies in the store is done with."""
-        self.core.journal.forget(self.log_id, entry[0], entry[1])  # type: ignore[union-attr]
+        self.kept.forget(entry)
 
     def done_with(self, entry: Entry) -> None:
         """The entry leaves the queue, and the store if it is there."""
@@ -271,44 +263,13 @@ class Queue:
         self.core.release(entry[1])
 
     def given_out(self, position: int, connection: BrokerConnection | None) -> None:
-        """A client is about to see entries up to there.
-
-        After a crash they must come back flagged redelivered, so the store has a mark of what was
-        seen. An entry that is not written yet gets its mark in the same batch. Of one that is, the
-        client hears when the mark is safe. After a few waits in a row the mark runs ahead, further
-        each time, so that few deliveries of a long backlog wait.
-        """
-        if position <= self._given_out:
-            return
-        self._given_out = position
-        if position <= self._marked or self._newest <= self._marked:
-            return
-        journal = self.core.journal
-        assert journal is not None
-        older = self._older if self._newest_batch == journal.number else self._newest
-        backlog = older > self._marked
-        if backlog:
-            self._marked = position + ((1 << self._waits) >> 4)
-            self._waits = min(self._waits + 1, _MOST_WAITS)
-            if connection is not None:
-                connection.hold_until(journal.number)
-        else:
-            self._marked, self._waits = position, 0
-        journal.mark(self.log_id, self._marked, alone=backlog)
+        """A client is about to see entries up to there."""
+        self.kept.given_out(position, connection)
 
     def stop(self) -> None:
-        """The broker stops: the mark need not run ahead."""
-        if self.log_id and self._marked > self._given_out:
-            self._marked = self._given_out
-            self.core.journal.mark(  # type: ignore[union-attr]
-                self.log_id, self._marked, alone=True
-            )
-
-    def _deliver_or_expire(self) -> None:
-        """A message without any time to live goes to a waiting consumer, or not at all."""
-        self._expiring = False
-        self.deliver()
-        self._expiring = True
+        """The broker stops."""
+        if self.log_id:
+            self.kept.stop()
 
     def _would_overflow(self, message: Message) -> bool:
         if self._is_over(1, message.body_size):
@@ -328,9 +289,9 @@ class Queue:
             return
         ready = self.ready
         while ready.fill() and self._is_over():
-            self._leave(ready.pop(), "maxlen")
+            self.leave(ready.pop(), "maxlen")
 
-    def _leave(self, entry: Entry, reason: str) -> None:
+    def leave(self, entry: Entry, reason: str) -> None:
         """A ready message goes, dead-lettered if the queue says so."""
         message = entry[1]
         self.ready_bytes -= message.body_size
@@ -339,26 +300,26 @@ class Queue:
     # -- out -------------------------------------------------------------------------------------
     def deliver(self) -> None:
         """Give out what can be given out now."""
-        if self._expiring:
-            self._drop_expired()
+        if self.expiry.active:
+            self.expiry.drop()
         ready, rota = self.ready, self.rota
         while ready.fill():
             consumer = rota.next()
             if consumer is None:
                 break
-            limit = consumer.room() if rota.alone and not self._expiring else 1
+            limit = consumer.room() if rota.alone and not self.expiry.active else 1
             consumer.feed(self, limit)
-            if self._expiring:
-                self._drop_expired()
+            if self.expiry.active:
+                self.expiry.drop()
         if self._guarded:
             self._drop_overflow()
-        if self._expiring:
-            self._watch_expiry()
+        if self.expiry.active:
+            self.expiry.watch()
 
     def take(self, connection: BrokerConnection | None = None) -> Entry | None:
         """The head of the queue, for basic.get."""
-        if self._expiring:
-            self._drop_expired()
+        if self.expiry.active:
+            self.expiry.drop()
         if not self.ready.fill():
             return None
         entry = self.ready.pop()
@@ -367,9 +328,9 @@ class Queue:
             self.given_out(entry[0], connection)
         self.delivered += 1
         self.redelivered += 1 if entry[3] else 0
-        if self._expiring:
-            self._drop_expired()
-            self._watch_expiry()
+        if self.expiry.active:
+            self.expiry.drop()
+            self.expiry.watch()
         return entry
 
     def hold(self, entry: Entry) -> None:
@@ -421,9 +382,7 @@ class Queue:
             # Quorum queues hand out what comes back first, in the order in which it came back.
             self._comebacks = place = self._comebacks + 1
             if self.log_id:
-                self.core.journal.returned(  # type: ignore[union-attr]
-                    self.log_id, entry[0], returns
-                )
+                self.kept.returned(entry[0], returns)
         self.ready.give_back((entry[0], message, entry[2], returns), place)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
@@ -448,49 +407,9 @@ class Queue:
     def check_refusable(self) -> None:
         """Messages of any queue but a stream can be refused."""
 
-    # -- age -------------------------------------------------------------------------------------
-    def _drop_expired(self) -> None:
-        now = self.core.clock.monotonic_ms()
-        ready = self.ready
-        while ready.fill():
-            entry = ready.peek()
-            if not entry[2] or entry[2] > now:
-                break
-            self._leave(ready.pop(), "expired")
-
-    def _watch_expiry(self) -> None:
-        """Keep one timer for the head."""
-        due = self.ready.peek()[2] if self.ready.fill() else 0
-        timer = self._expiry_timer
-        if not due:
-            if not len(self.ready) and not self.unacked and self.settings.message_ttl_ms is None:
-                self._expiring = False
-            return
-        if timer is not None and timer.callback is not None:
-            if timer.deadline_ms <= due:
-                return
-            timer.cancel()
-        now = self.core.clock.monotonic_ms()
-        self._expiry_timer = self.core.timers.after(max(0, due - now), self._head_expired)
-
-    def _head_expired(self) -> None:
-        self._expiry_timer = None
-        if not self.deleted:
-            self.core.pending[self] = None
-
-    # -- use and disuse --------------------------------------------------------------------------
     def touch(self) -> None:
-        """The queue was used: its x-expires time begins anew."""
-        if self._unused_timer is not None:
-            self._unused_timer.cancel()
-            self._unused_timer = None
-        expires = self.settings.expires_ms
-        if expires is not None and not len(self.rota):
-            self._unused_timer = self.core.timers.after(expires, self._unused)
-
-    def _unused(self) -> None:
-        if not self.deleted and not len(self.rota):
-            self.vhost.delete_queue(self)
+        """The queue was used."""
+        self.expiry.touch()
 
     # -- consumers -------------------------------------------------------------------------------
     def add_consumer(self, consumer: Consumer) -> None:
@@ -517,9 +436,7 @@ class Queue:
         """Drop all that is ready; what consumers hold stays theirs."""
         count = len(self.ready)
         if isinstance(self.ready, PagedReady) and self.ready.paged:
-            self.core.journal.cut(  # type: ignore[union-attr]
-                self.log_id, self.ready.after + 1, self._position
-            )
+            self.kept.cut(self.ready.after + 1, self._position)
         for entry in self.ready:
             self.done_with(entry)
         if isinstance(self.ready, PagedReady):
@@ -534,9 +451,7 @@ class Queue:
         self.deleted = True
         self.core.churn["queue_deleted"] += 1
         count = self.purge()
-        for timer in (self._expiry_timer, self._unused_timer):
-            if timer is not None:
-                timer.cancel()
+        self.expiry.end()
         for consumer in self.rota:
             consumer.channel.queue_gone(consumer)
         self.core.pending.pop(self, None)
