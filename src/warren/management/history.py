@@ -15,6 +15,7 @@ Counts = dict[str, int]
 GLOBAL = ((600_000, 5_000), (3_600_000, 60_000), (28_800_000, 600_000), (86_400_000, 1_800_000))
 BASIC = GLOBAL[:1]
 _MOST_SAMPLES = 500
+_THIN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class History:
         self._tiers = tiers
         self._times: list[int] = []
         self._counts: list[Counts] = []
+        self._thinned_ms = 0
 
     def __len__(self) -> int:
         return len(self._times)
@@ -60,7 +62,17 @@ class History:
             self._counts.append(counts)
 
     def thin(self, now_ms: int) -> None:
-        """Forget what is too old, and of what is old, most."""
+        """Forget what is too old, and of what is old, most. Once a minute is often enough."""
+        if len(self._tiers) == 1:
+            # What the counters were when the time began stays.
+            old = bisect_right(self._times, now_ms - self._tiers[0][0]) - 1
+            if old > 0:
+                del self._times[:old], self._counts[:old]
+        elif now_ms - self._thinned_ms >= _THIN_MS:
+            self._thinned_ms = now_ms
+            self._keep(self._worth_keeping(now_ms))
+
+    def _worth_keeping(self, now_ms: int) -> list[int]:
         kept: list[int] = []
         taken: set[tuple[int, int]] = set()
         for at in range(len(self._times) - 1, -1, -1):
@@ -73,7 +85,9 @@ class History:
             if step == self._tiers[0][1] or place not in taken:
                 taken.add(place)
                 kept.append(at)
-        kept.reverse()
+        return kept[::-1]
+
+    def _keep(self, kept: list[int]) -> None:
         self._times = [self._times[at] for at in kept]
         self._counts = [self._counts[at] for at in kept]
 

@@ -6,6 +6,7 @@ Nobody asking costs nothing: sampling ends some minutes after the last request.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,10 @@ DELIVERING = (
 _DELIVER_GET = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 _NO_PAST = History()
+#: So many queues are looked at at a time, and so long clients have their turn.
+_SLICE = 200
+_PAUSE_MS = 2
+_DONE = object()
 
 
 class Sampler:
@@ -59,12 +64,23 @@ class Sampler:
             self._running = False
             self.forget()
             return
-        self._before, self._last = self._last, self._look()
-        self._times = (self._times[1], now)
+        seen: dict[Any, Counts] = {}
+        self._go_on(self._look(seen), seen)
+
+    def _go_on(self, looking: Iterator[None], seen: dict[Any, Counts]) -> None:
+        """Look at some, and at the others after clients had their turn."""
+        if next(looking, _DONE) is _DONE:
+            self._looked(seen)
+        else:
+            self._core.timers.after(_PAUSE_MS, lambda: self._go_on(looking, seen))
+
+    def _looked(self, seen: dict[Any, Counts]) -> None:
+        self._before, self._last = self._last, seen
+        self._times = (self._times[1], self._core.clock.monotonic_ms())
         wall = self._core.clock.wall_ms()
         self._still = {
             key: self._still.get(key, wall) if self._before.get(key) == counts else wall
-            for key, counts in self._last.items()
+            for key, counts in seen.items()
         }
         self._keep(wall)
         self._core.timers.after(PERIOD_MS, self._sample)
@@ -80,23 +96,26 @@ class Sampler:
                 history.add(wall, counts)
                 history.thin(wall)
 
-    def _look(self) -> dict[Any, Counts]:
-        churn = dict(self._core.churn)
-        seen: dict[Any, Counts] = {"churn": churn, "node": {**node_counts(self._core), **churn}}
-        totals: Counter[str] = Counter()
-        for connection in self._core.connections:
+    def _look(self, seen: dict[Any, Counts]) -> Iterator[None]:
+        """Put all counters into ``seen``, and stop for a moment now and then."""
+        core = self._core
+        churn = dict(core.churn)
+        seen["churn"], seen["node"] = churn, {**node_counts(core), **churn}
+        for connection in list(core.connections):
             seen[connection] = connection_counts(connection)
             for channel in connection.channels:
                 seen[channel] = channel_counts(channel)
-        for vhost in self._core.vhosts.values():
-            for queue in vhost.queues.values():
+        totals: Counter[str] = Counter()
+        for vhost in list(core.vhosts.values()):
+            for at, queue in enumerate(list(vhost.queues.values()), 1):
                 seen[queue] = queue_counts(queue)
-            for exchange in vhost.exchanges.values():
+                if not at % _SLICE:
+                    yield
+            for exchange in list(vhost.exchanges.values()):
                 seen[exchange] = exchange_counts(exchange)
             seen[vhost] = self.vhost_counts(vhost)
             totals.update(seen[vhost])
         seen["totals"] = dict(totals)
-        return seen
 
     def vhost_counts(self, vhost: VirtualHost) -> Counts:
         """Over all channels that are, and all that were."""
@@ -107,9 +126,16 @@ class Sampler:
                 octets.update(connection_counts(connection))
                 for channel in connection.channels:
                     counts.update(channel.counts())
+        ready = unacked = 0
         for queue in vhost.queues.values():
-            counts.update(depth(queue))
-        return {**_with_sum(dict(counts)), **octets}
+            ready += queue.message_count
+            unacked += 0 if queue.kind == "stream" else queue.unacked
+        depths = {
+            "messages_ready": ready,
+            "messages_unacknowledged": unacked,
+            "messages": ready + unacked,
+        }
+        return {**_with_sum(dict(counts)), **octets, **depths}
 
     # -- answers ---------------------------------------------------------------------------------
     def rate(self, key: Any, name: str) -> float:
@@ -191,7 +217,7 @@ def depth(queue: Any) -> Counts:
 
 def queue_counts(queue: Any) -> Counts:
     got = queue.got + queue.got_unasked
-    counts = {
+    return {
         "publish": queue.published,
         "deliver": queue.delivered - queue.delivered_unasked - got,
         "deliver_no_ack": queue.delivered_unasked,
@@ -200,6 +226,6 @@ def queue_counts(queue: Any) -> Counts:
         "get_empty": queue.got_nothing,
         "redeliver": queue.redelivered,
         "ack": queue.acked,
+        "deliver_get": queue.delivered,
         **depth(queue),
     }
-    return _with_sum(counts)

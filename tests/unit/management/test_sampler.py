@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from warren.broker.core import BrokerCore
+from warren.broker.direct import DirectChannel
 from warren.management.sampler import KEEP_MS, Sampler
 from warren.testing import FakeClock
 
@@ -54,3 +57,27 @@ def test_asking_again_after_a_rest_begins_anew() -> None:
     sampler.asked()
     assert sampler.rate("churn", "queue_created") == 0.0
     assert core.timers.next_deadline_ms() is not None
+
+
+def test_many_queues_are_looked_at_some_at_a_time() -> None:
+    core = BrokerCore(clock=FakeClock())
+    with DirectChannel(core, core.admin.user("guest"), "/") as channel:  # type: ignore[arg-type]
+        for number in range(1000):
+            name = f"queue-{number}"
+            channel.declare_queue(name, durable=False, auto_delete=False, arguments={})
+    queues = core.vhosts["/"].queues
+    sampler = Sampler(core)
+    sampler.asked()
+    assert len(sampler._last) == 0  # not there yet: others have their turn first
+    core.vhosts["/"].delete_queue(queues["queue-999"])  # comes and goes in between
+    for _ in range(10):
+        core.clock.advance(0.002)  # type: ignore[attr-defined]
+        core.tick()
+    for queue in queues.values():
+        queue.published += 50
+    core.clock.advance(5)  # type: ignore[attr-defined]
+    for _ in range(10):
+        core.tick()
+        core.clock.advance(0.002)  # type: ignore[attr-defined]
+    assert sampler.rate(queues["queue-0"], "publish") == pytest.approx(10, rel=0.01)
+    assert sampler.rate(queues["queue-998"], "publish") == pytest.approx(10, rel=0.01)
