@@ -24,7 +24,7 @@ java:
 servers:
 	@tools/setup.sh servers
 
-demo: $(INSTALLED) java  ## watch the broker at work
+demo: $(INSTALLED) java  ## watch it at work: queues into tables with Spark, a worker killed
 	@$(BIN)/warren demo
 
 test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
@@ -42,10 +42,12 @@ format: $(INSTALLED)  ## put the code into the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(INSTALLED) servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
+soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
 	$(BIN)/python -m tests.unit.groups.test_simulation --runs 20000 $(ARGS)
+	$(BIN)/python -m tests.spark.exactly_once --kills 60 $(ARGS)
+	$(BIN)/python -m tests.spark.exactly_once --kills 30 --cluster $(ARGS)
 
 bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)

@@ -192,23 +192,20 @@ class BlockingConnection:
     @staticmethod
     def _dial(endpoint: Endpoint) -> socket.socket:
         host, port = endpoint.address
+        context = endpoint.tls_context()
         try:
             plain_socket = socket.create_connection((host, port), endpoint.connect_timeout_s)
         except OSError as error:
             raise HostUnreachable(endpoint.shown, str(error)) from None
         plain_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is None:
+            return plain_socket
         try:
-            context = endpoint.tls_context()
-            if context is None:
-                return plain_socket
             return context.wrap_socket(plain_socket, server_hostname=host)
         except OSError as error:
             plain_socket.close()
             remedy = "name the authority that signed the broker's certificate (tlsCaFile)"
             raise TlsFailed(endpoint.shown, str(error), remedy) from None
-        except BaseException:
-            plain_socket.close()
-            raise
 
     # -- what the session tells ------------------------------------------------------------------
     def opened(self) -> None:

@@ -44,6 +44,8 @@ _FIRST_PART = 5_000
 _BATCH_BYTES = 8 << 20
 #: AMQP's prefetch has 16 bits.
 _MOST_UNACKED = 65_535
+#: How long a broker that went away is waited for.
+RECONNECT_S = 60.0
 _QUIET_S = 0.02
 _RETRY_S = 0.05
 
@@ -125,7 +127,7 @@ class Drain:
         connect: Callable[[], BlockingConnection] | None = None,
         probe: Probe = _no_probe,
         busy_s: float = 30.0,
-        reconnect_s: float = 60.0,
+        reconnect_s: float = RECONNECT_S,
     ) -> None:
         self._options = options
         self._ledger = ledger

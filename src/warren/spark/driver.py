@@ -14,8 +14,14 @@ from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, count_ready
-from warren.errors import ClientError, ConfigError, ConnectionForced
-from warren.spark.drain import Range
+from warren.errors import (
+    ClientError,
+    ConfigError,
+    ConnectionForced,
+    LoginRefused,
+    VhostRefused,
+)
+from warren.spark.drain import RECONNECT_S, Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
@@ -26,6 +32,7 @@ log = logging.getLogger(__name__)
 
 #: What a message is taken to weigh before any was read.
 _UNKNOWN_BYTES = 4096
+_RETRY_S = 0.2
 T = TypeVar("T")
 
 
@@ -64,6 +71,7 @@ class Driver:
         self._target: Positions | None = None
         #: A new connection: the broker may have been restarted since the last batch.
         self._suspicious = True
+        self._was_connected = False
         self.reported: Offset | None = None
 
     @property
@@ -185,18 +193,25 @@ class Driver:
         return self._asked(self._catalog.queues)
 
     def _asked(self, question: Callable[[BlockingConnection], T]) -> T:
-        try:
-            return question(self._connected())
-        except (ClientError, ConnectionForced, TimeoutError):
-            self.close()  # it was idle for long, or the broker was restarted: once more
-            return question(self._connected())
+        """Ask the broker; a connection that was there before is made again for a while."""
+        deadline: float | None = None
+        while True:
+            try:
+                return question(self._connected())
+            except (ClientError, ConnectionForced, TimeoutError) as error:
+                self.close()  # it was idle for long, or the broker is being restarted
+                now = time.monotonic()
+                deadline = deadline or now + (RECONNECT_S if self._was_connected else 0.0)
+                if now >= deadline or isinstance(error, LoginRefused | VhostRefused):
+                    raise
+                time.sleep(_RETRY_S)
 
     def _connected(self) -> BlockingConnection:
         if self._link is None or not self._link.is_open:
             # Nobody sends heartbeats while Spark does something else.
             endpoints = [endpoint.but(heartbeat_s=0) for endpoint in self._options.endpoints]
             self._link = BlockingConnection.open(endpoints, name="warren spark driver")
-            self._suspicious = True
+            self._suspicious = self._was_connected = True
         return self._link
 
     def close(self) -> None:

@@ -1,0 +1,188 @@
+"""The blocking connection that tasks read over: how it is made, refused, lost and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.brokers import TestBroker
+from tests.support.certificates import Authority
+from tests.support.proxy import Proxy
+from tests.support.wire import Channel
+from warren import Broker
+from warren.client.blocking import BlockingChannel, BlockingConnection
+from warren.client.blocking_reader import count_ready, queue_kind
+from warren.client.endpoint import Endpoint
+from warren.errors import (
+    ConfigError,
+    ConnectionForced,
+    ConnectionLost,
+    HostUnreachable,
+    LoginRefused,
+    NotAmqp,
+    NotFound,
+    TlsFailed,
+    VhostRefused,
+)
+from warren.spark.options import SourceOptions
+
+
+def endpoint(broker: TestBroker, **changes: object) -> Endpoint:
+    return Endpoint.from_uri(broker.url).but(**changes)
+
+
+def test_a_connection_is_open_until_it_is_closed(broker: TestBroker) -> None:
+    with BlockingConnection.open([endpoint(broker)]) as link:
+        assert link.is_open
+        assert "guest:guest" not in repr(link) + repr(link.endpoint)
+
+    assert not link.is_open
+
+
+def test_the_first_broker_that_answers_is_taken(broker: TestBroker) -> None:
+    dead = Endpoint.from_uri("amqp://127.0.0.1:1/").but(connect_timeout_s=2.0)
+
+    with BlockingConnection.open([dead, endpoint(broker)]) as link:
+        assert link.endpoint.address == (broker.host, broker.port)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"password": "sesame"}, LoginRefused),
+        ({"vhost": "nowhere"}, VhostRefused),
+        ({"port": 1}, HostUnreachable),
+    ],
+)
+def test_a_connection_that_can_not_be_made_says_why(
+    broker: TestBroker, changes: dict[str, object], error: type[Exception]
+) -> None:
+    with pytest.raises(error) as failed:
+        BlockingConnection.open([endpoint(broker, **changes)])
+    assert "sesame" not in str(failed.value)
+
+
+def test_a_server_of_something_else_is_told_from_a_broker(broker: TestBroker) -> None:
+    port = int(broker.management.rpartition(":")[2])
+
+    with pytest.raises((NotAmqp, HostUnreachable)):
+        BlockingConnection.open([endpoint(broker, port=port)])
+
+
+def test_a_refusal_closes_the_channel_and_no_more(broker: TestBroker) -> None:
+    with BlockingConnection.open([endpoint(broker)]) as link:
+        channel: BlockingChannel = link.channel()
+        with pytest.raises(NotFound):
+            channel.ready_messages("nowhere")
+        with pytest.raises(NotFound):
+            channel.ready_messages("nowhere")
+
+        assert link.channel().is_open
+
+
+def test_a_connection_that_is_cut_is_noticed(broker: TestBroker) -> None:
+    with Proxy(broker.host, broker.port) as proxy:
+        link = BlockingConnection.open([Endpoint.from_uri(proxy.url)])
+        channel = link.channel()
+        proxy.cut()
+
+        with pytest.raises(ConnectionLost):
+            channel.ready_messages("any")
+        assert not link.is_open
+        link.close()
+
+
+def test_a_peer_that_says_nothing_any_more_is_given_up(broker: TestBroker) -> None:
+    with Proxy(broker.host, broker.port) as proxy:
+        link = BlockingConnection.open([Endpoint.from_uri(proxy.url).but(heartbeat_s=1)])
+        channel = link.channel()
+        proxy.freeze()
+
+        with pytest.raises(ConnectionLost, match="heartbeat"):
+            channel.ready_messages("any")
+        link.close()
+
+
+def test_an_administrator_can_close_it(broker: TestBroker) -> None:
+    link = BlockingConnection.open([endpoint(broker)])
+    channel = link.channel()
+    broker.close_connections("for the test")
+
+    with pytest.raises(ConnectionForced, match="for the test"):
+        channel.ready_messages("any")
+    link.close()
+
+
+def test_counting_finds_those_that_are_not_there(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    queues = [name("a"), name("b"), name("c")]
+    channel.declare(queues[0])
+    channel.declare(queues[2])
+    channel.publish(queues[2], b"x")
+    channel.sync()
+
+    with BlockingConnection.open([endpoint(broker)]) as link:
+        assert count_ready(link, queues) == {queues[0]: 0, queues[1]: None, queues[2]: 1}
+        assert count_ready(link, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "single_active"),
+    [
+        ({}, "classic", False),
+        ({"x-max-priority": 3, "x-single-active-consumer": True}, "classic", True),
+        ({"x-queue-type": "quorum", "x-single-active-consumer": True}, "quorum", True),
+        ({"x-queue-type": "stream"}, "stream", False),
+    ],
+)
+def test_the_kind_of_a_queue_can_be_asked(
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[..., str],
+    arguments: dict[str, Any],
+    kind: str,
+    single_active: bool,
+) -> None:
+    queue = name("kind")
+    channel.declare(queue, durable=True, arguments=arguments)
+
+    with BlockingConnection.open([endpoint(broker)]) as link:
+        found = queue_kind(link, queue)
+        assert found is not None
+        assert (found.type, found.single_active) == (kind, single_active)
+        with pytest.raises(NotFound):
+            queue_kind(link, "nowhere")
+
+
+@pytest.mark.parametrize("uri", ["http//x", "ampq://x", "amqp://x:port/"])
+def test_a_uri_that_can_not_be_used_is_a_mistake_in_the_option(uri: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        Endpoint.from_uri(uri)
+    assert failed.value.option == "uri"
+
+
+def test_a_tls_connection_checks_who_it_speaks_to(tmp_path: Path) -> None:
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs", "another CA")
+    shown = ours.issue("broker", "/CN=localhost")
+    with Broker.in_thread(
+        tls_port=0, tls_certificate=shown.certificate, tls_key=shown.key
+    ) as broker:
+        given = {"uri": f"amqps://localhost:{broker.tls_port}", "queues": "a"}
+        good = SourceOptions.parse({**given, "tlsCaFile": str(ours.ca)})
+        bad = SourceOptions.parse({**given, "tlsCaFile": str(theirs.ca)})
+        careless = SourceOptions.parse({**given, "tlsVerify": "false"})
+
+        for options in (good, careless):
+            with BlockingConnection.open(options.endpoints) as link:
+                assert link.is_open
+        with pytest.raises(TlsFailed, match="tlsCaFile"):
+            BlockingConnection.open(bad.endpoints)
+    with pytest.raises(ConfigError, match="can't be read"):
+        missing = {**given, "tlsCaFile": str(tmp_path / "none")}
+        BlockingConnection.open(SourceOptions.parse(missing).endpoints)
