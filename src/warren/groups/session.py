@@ -134,6 +134,8 @@ class Session:
             self._poked = asyncio.get_running_loop().call_soon(self._pump)
 
     def _hear(self, event: Event) -> None:
+        if self.ended.is_set():  # a coordinator that does not go with the connection, such as etcd
+            return
         self._seat.hear(event, time.monotonic())
         if isinstance(event, Elected):
             self._look_again.set()
