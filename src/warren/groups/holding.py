@@ -32,13 +32,15 @@ class Holding:
         #: Messages that came before the listener was ready for them.
         self._early: list[Delivery] | None = []
         self._ended = False
+        self._taken: WarrenError | None = None
         self._working = False  # the listener believes that the queue is its own
 
     async def claim(self, channel: Channel, *, exclusive: bool) -> None:
         """Ask the broker for the queue, on a channel that is the queue's own from now on.
 
         Raises:
-            Refusal: somebody else has it, or it is not there; nothing is left behind.
+            WarrenError: somebody else has it, it is not there, or it was taken away at once;
+                nothing is left behind.
         """
         self._channel = channel
         try:
@@ -46,6 +48,8 @@ class Holding:
             await channel.consume(
                 self.queue, self._arrived, exclusive=exclusive, on_cancel=self._cancelled
             )
+            if self._taken is not None:  # again, before anybody knew that we had it
+                raise self._taken
         except BaseException:
             self._ended = True
             await self._close()
@@ -98,5 +102,5 @@ class Holding:
             self._early.append(delivery)
 
     def _cancelled(self, error: WarrenError) -> None:
-        self._ended = True
+        self._ended, self._taken = True, error
         self._lost(self, str(error))
