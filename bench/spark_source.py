@@ -29,7 +29,8 @@ from warren.amqp.client_hot import encode_message, publish_frame
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
-from warren.spark.drain import Drain, Range
+from warren.spark.drain import Drain
+from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 
@@ -240,6 +241,8 @@ def measure(options: argparse.Namespace, spark: Spark, broker: Any) -> list[Sequ
     try:
         for size in (200, 1024):
             lines += _rates(options, spark, broker.name, running.url, size)
+        if options.rates:
+            return lines
         lines += _queues(options, broker.name, running.url)
         load = Load(running.url, 8)
         middle, late = latency(spark, load, options.seconds, 5_000)
@@ -305,9 +308,10 @@ def _queues(options: argparse.Namespace, broker: str, url: str) -> list[Sequence
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_source", description=__doc__)
-    parser.add_argument("--messages", type=int, default=80_000)
+    parser.add_argument("--messages", type=int, default=160_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=15.0, help="how long latency is measured")
+    parser.add_argument("--rates", action="store_true", help="only how fast, not the rest")
     parser.add_argument("--broker", action="append", choices=("warren", "rabbitmq"))
     options = parser.parse_args()
     with (
@@ -325,6 +329,8 @@ def main() -> int:
         "rounds": options.rounds,
         "table": lines,
     }
+    if options.rates:
+        return 0
     (ROOT / "bench" / "results" / "spark-source.json").write_text(json.dumps(kept, indent=1) + "\n")
     return 0
 

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.wire import Channel
-from warren.spark.drain import Drain, Range
+from warren.spark.drain import Drain
+from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 

@@ -213,7 +213,7 @@ def test_many_queues_share_one_connection(
 ) -> None:
     from tests.spark.drains import numbers
     from warren.client.blocking import BlockingConnection
-    from warren.spark.drain import Range
+    from warren.spark.drain_job import Range
 
     queues = [name("drained") for _ in range(5)]
     for queue in queues:

@@ -37,17 +37,6 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self.bodies)
 
-    def without(self, dropped: set[int]) -> Deliveries:
-        """The same without some of them."""
-        rest = Deliveries()
-        kept = [index for index in range(len(self.bodies)) if index not in dropped]
-        rest.routes = [self.routes[index] for index in kept]
-        rest.properties = [self.properties[index] for index in kept]
-        rest.bodies = [self.bodies[index] for index in kept]
-        again = set(self.redelivered)
-        rest.redelivered = [place for place, index in enumerate(kept) if index in again]
-        return rest
-
 
 class Tap(BlockingChannel):
     """Takes up to ``wanted`` messages; everything is asked at once and nothing waited for.

@@ -15,7 +15,8 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import Tap, count_ready
 from warren.errors import AccessRefused, QueueBusy, WarrenError
 from warren.spark.deliveries import to_batch
-from warren.spark.drain import Drain, Range, slices
+from warren.spark.drain import Drain
+from warren.spark.drain_job import Range, slices
 from warren.spark.driver import default_tasks, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions

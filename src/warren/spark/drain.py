@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
@@ -28,6 +27,15 @@ from warren.errors import (
     QueueMissing,
 )
 from warren.spark.deliveries import to_batch
+from warren.spark.drain_job import (
+    FIRST_PART,
+    MOST_UNACKED,
+    Job,
+    Range,
+    keys_of_redelivered,
+    lowest_priority,
+    slices,
+)
 from warren.spark.ledger import Ledger, Segment
 from warren.spark.ledger_match import Key, keys_of, match_in_doubt, match_settled
 from warren.spark.options import SourceOptions
@@ -38,12 +46,6 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 100
 #: Octets of bodies in one segment, about.
 _PART_BYTES = 32 << 20
-#: Messages of a queue's first part, when nothing is known about their size.
-_FIRST_PART = 5_000
-#: Octets of one batch for Spark, about.
-_BATCH_BYTES = 8 << 20
-#: AMQP's prefetch has 16 bits.
-_MOST_UNACKED = 65_535
 #: How long a broker that went away is waited for.
 RECONNECT_S = 60.0
 _QUIET_S = 0.02
@@ -54,64 +56,6 @@ Probe = Callable[[str, str], None]
 
 def _no_probe(point: str, queue: str) -> None:
     """Tests stop the world here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What Spark asks for: a queue from one offset to another."""
-
-    queue: str
-    start: int
-    end: int
-    #: How the queue is held alone.
-    mode: str = EXCLUSIVE
-    #: The broker may have been restarted, and have forgotten acknowledgements.
-    suspicious: bool = False
-
-
-@dataclass(slots=True)
-class _Job:
-    """A range on its way."""
-
-    range: Range
-    at: int
-    mode: str
-    part: int = _FIRST_PART
-    tap: Tap | None = None
-    #: Waits for the broker to have read an acknowledgement of this segment.
-    settling: Segment | None = None
-    #: Segments in doubt, and of them those that are cleared up once the broker has answered.
-    resolving: list[Segment] = field(default_factory=list)
-    resolved: list[int] = field(default_factory=list)
-    busy_since: float | None = None
-    retry_at: float = 0.0
-    refused_alone: int = 0
-    #: The broker may have been restarted since the last drain; and it looks like it.
-    suspicious: bool = False
-    looking: bool = False
-    heard_at: float = 0.0
-    heard: int = -1
-
-    #: The channel is being closed: only then has the broker put back what was not acknowledged.
-    leaving: bool = False
-
-    @property
-    def queue(self) -> str:
-        return self.range.queue
-
-    def leave(self, tap: Tap) -> None:
-        tap.stop()
-        self.leaving = True
-
-    @property
-    def finished(self) -> bool:
-        working = self.settling is not None or self.clearing or self.leaving
-        return self.at >= self.range.end and not working
-
-    @property
-    def clearing(self) -> bool:
-        """First the broker's and our idea of what was taken must become one."""
-        return self.looking or bool(self.resolving)
 
 
 class Drain:
@@ -145,10 +89,11 @@ class Drain:
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
         """The rows of all ranges; of one queue in order."""
         shelves = self._ledger.shelves()
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         for wanted in ranges:
             segments, at = self._chain(wanted, wanted.start)
-            job = _Job(wanted, at, wanted.mode, suspicious=wanted.suspicious)
+            job = Job(wanted, at, wanted.mode, min(FIRST_PART, self._options.prefetch))
+            job.suspicious = wanted.suspicious
             for segment in segments:
                 yield from slices(segment.batch)
                 job.part = self._part_size(segment)
@@ -170,7 +115,7 @@ class Drain:
                 raise LedgerInUse(self._ledger.place, segment.run, self._run)
         return segments, at
 
-    def _drain_all(self, jobs: list[_Job]) -> Iterator[pa.RecordBatch]:
+    def _drain_all(self, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
         failing_since: float | None = None
         for first in range(0, len(jobs), _AT_ONCE):
             group = jobs[first : first + _AT_ONCE]
@@ -187,12 +132,15 @@ class Drain:
             self._link = self._connect()
         return self._link
 
-    def _try_again(self, error: Exception, since: float | None, jobs: list[_Job]) -> float:
+    def _try_again(self, error: Exception, since: float | None, jobs: list[Job]) -> float:
         """After a lost connection: everything is as the ledger says. Raises when it is too long."""
         now = time.monotonic()
         since = since or now
         if now - since > self._reconnect_s:
-            raise error
+            if not all(job.is_safe or job.finished for job in jobs):
+                raise error
+            for job in jobs:
+                job.give_up_clearing()
         log.warning("connection lost while draining (%s); connecting again", error)
         if self._link is not None:
             self._link.abandon()
@@ -207,7 +155,7 @@ class Drain:
         return since
 
     # -- one connection --------------------------------------------------------------------------
-    def _drain(self, link: BlockingConnection, jobs: list[_Job]) -> Iterator[pa.RecordBatch]:
+    def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
         while True:
             left = [job for job in jobs if not job.finished]
             if not left:
@@ -220,18 +168,12 @@ class Drain:
             for job in left:
                 yield from self._advance(job, came)
 
-    def _start(self, link: BlockingConnection, job: _Job, now: float) -> None:
+    def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
         tap = link.begin_channel(Tap)
-        tap.start(job.queue, job.mode, self._wanted(job))
+        tap.start(job.queue, job.mode, job.window)
         job.tap, job.heard_at, job.heard = tap, now, -1
 
-    def _wanted(self, job: _Job) -> int:
-        if job.clearing:
-            rows = sum(segment.rows for segment in job.resolving)
-            return max(1, min(_MOST_UNACKED, rows + len(self._recent(job) if job.looking else ())))
-        return min(job.part, job.range.end - job.at, self._options.prefetch)
-
-    def _advance(self, job: _Job, came: bool) -> Iterator[pa.RecordBatch]:
+    def _advance(self, job: Job, came: bool) -> Iterator[pa.RecordBatch]:
         tap = job.tap
         if tap is None:
             return
@@ -251,7 +193,7 @@ class Drain:
         elif not came:
             tap.ask()
 
-    def _too_late(self, job: _Job, tap: Tap) -> bool:
+    def _too_late(self, job: Job, tap: Tap) -> bool:
         now = time.monotonic()
         if len(tap.took) != job.heard:
             job.heard, job.heard_at = len(tap.took), now
@@ -263,7 +205,7 @@ class Drain:
         return True
 
     # -- a queue that is not ours ----------------------------------------------------------------
-    def _refused(self, job: _Job, tap: Tap) -> None:
+    def _refused(self, job: Job, tap: Tap) -> None:
         job.tap = None
         if isinstance(tap.refusal, NotFound):
             self._missing(job)
@@ -280,11 +222,15 @@ class Drain:
         elif tap.refusal is not None:
             raise tap.refusal
 
-    def _wait_for_others(self, job: _Job, waited_s: float) -> None:
-        if waited_s > self._busy_s:
+    def _wait_for_others(self, job: Job, waited_s: float) -> None:
+        if waited_s <= self._busy_s:
+            return
+        if not job.is_safe:
             raise QueueBusy(job.queue, self._busy_s)
+        log.warning("queue %s is busy; its segment stays in doubt for now", job.queue)
+        job.give_up_clearing()
 
-    def _missing(self, job: _Job) -> None:
+    def _missing(self, job: Job) -> None:
         if not self._options.wait_for_queues:
             raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
         for segment in job.resolving:  # its messages went with the queue
@@ -298,15 +244,15 @@ class Drain:
             job.at = job.range.end
 
     # -- what the broker gives out again ---------------------------------------------------------
-    def _clear(self, job: _Job, tap: Tap) -> None:
+    def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
-        keys = _keys(job.queue, took)
+        keys = keys_of_redelivered(job.queue, took)
         found = match_in_doubt(keys, [keys_of(segment.batch) for segment in job.resolving])
         known = set(found.dropped)
         if job.looking:
             left = [index for index in range(len(keys)) if index not in known]
-            again = match_settled([keys[index] for index in left], self._recent(job))
+            again = match_settled([keys[index] for index in left], job.recent)
             known.update(left[index] for index in again)
         dropped = sorted(took.redelivered[index] for index in known)
         if dropped:
@@ -324,7 +270,7 @@ class Drain:
             if whole or gone
         ]
 
-    def _none_left(self, job: _Job, tap: Tap) -> bool:
+    def _none_left(self, job: Job, tap: Tap) -> bool:
         """True if what has not come back will not: the acknowledgement had been read."""
         took = tap.took
         if job.mode == SINGLE_ACTIVE and not len(took):
@@ -337,16 +283,16 @@ class Drain:
         # On a priority queue, fresh messages may have overtaken those that came back.
         priorities = to_batch(took, job.queue, 0, 0).column("priority").to_pylist()
         lowest = min(priorities[index] or 0 for index in fresh)
-        held = min((_lowest_priority(segment) for segment in job.resolving), default=0)
+        held = min((lowest_priority(segment) for segment in job.resolving), default=0)
         return lowest <= held
 
-    def _cleared(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
-        """The broker has read what ``_resolve`` acknowledged."""
+    def _cleared(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+        """The broker has read what ``_clear`` acknowledged."""
         for start in job.resolved:
             self._ledger.settle(job.queue, start)
         if job.looking:
             job.suspicious = False
-        job.resolving, job.resolved, job.looking = [], [], False
+        job.resolving, job.resolved, job.looking, job.recent = [], [], False, []
         job.leave(tap)
         # A connection that was lost while we settled: these rows were not handed out yet.
         segments, job.at = self._chain(job.range, job.at)
@@ -354,12 +300,15 @@ class Drain:
             yield from slices(segment.batch)
 
     # -- taking ----------------------------------------------------------------------------------
-    def _write_down(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
         if took.redelivered and job.suspicious:
-            job.looking = True  # before anything is written: has the broker forgotten something?
-            job.leave(tap)
-            return
+            # Before anything is written: has the broker forgotten something?
+            job.recent = self._recent(job)
+            job.suspicious = job.looking = bool(job.recent)
+            if job.looking:
+                job.leave(tap)
+                return
         received = time.time()
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
         end = job.range.end if last else job.at + tap.wanted
@@ -376,7 +325,7 @@ class Drain:
         tap.settle(tap.last_tag if len(tap.took) else 0)
         self._probe("after ack", job.queue)
 
-    def _settled(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _settled(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         if job.clearing:
             yield from self._cleared(job, tap)
             return
@@ -388,24 +337,24 @@ class Drain:
         job.at = segment.end
         job.part = self._part_size(segment)
         if job.at < job.range.end:
-            tap.go_on(job.mode, self._wanted(job))
+            tap.go_on(job.mode, job.window)
         else:
             job.leave(tap)
         yield from slices(segment.batch)
 
-    def _beaten(self, job: _Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _beaten(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         """Another attempt has written this offset: its segment counts, our messages go back."""
         job.leave(tap)
         segments, job.at = self._chain(job.range, job.at)
         for segment in segments:
             yield from slices(segment.batch)
 
-    def _recent(self, job: _Job) -> list[Key]:
+    def _recent(self, job: Job) -> list[Key]:
         """The rows of the youngest settled segments, oldest first."""
         recent: list[list[Key]] = []
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
-        left = _MOST_UNACKED - sum(segment.rows for segment in job.resolving)
+        left = MOST_UNACKED - sum(segment.rows for segment in job.resolving)
         for start in reversed(self._ledger.shelves().of(job.queue).starts):
             segment = self._ledger.read(job.queue, start)
             if segment is None or start in doubtful:
@@ -420,28 +369,6 @@ class Drain:
     def _part_size(self, segment: Segment) -> int:
         rows = segment.rows
         if not rows:
-            return _FIRST_PART
+            return FIRST_PART
         mean = max(1, int(segment.batch.get_total_buffer_size()) // rows)
         return max(1, min(self._options.prefetch, _PART_BYTES // mean))
-
-
-def _keys(queue: str, took: Deliveries) -> list[Key]:
-    """Of those that were handed out before."""
-    rows = to_batch(took, queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
-    return keys_of(rows)
-
-
-def _lowest_priority(segment: Segment) -> int:
-    return min(
-        (priority or 0 for priority in segment.batch.column("priority").to_pylist()), default=0
-    )
-
-
-def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that are not too large for Spark to hold."""
-    rows = batch.num_rows
-    if not rows:
-        return
-    step = max(1, _BATCH_BYTES * rows // max(1, int(batch.get_total_buffer_size())))
-    for first in range(0, rows, step):
-        yield batch.slice(first, step)

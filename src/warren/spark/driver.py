@@ -21,7 +21,8 @@ from warren.errors import (
     LoginRefused,
     VhostRefused,
 )
-from warren.spark.drain import RECONNECT_S, Range
+from warren.spark.drain import RECONNECT_S
+from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread

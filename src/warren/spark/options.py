@@ -93,7 +93,7 @@ CONNECTION: tuple[Option, ...] = (
     Option("vhost", _text, "instead of `uri`", "/"),
     Option("user", _text, "instead of `uri`, or of the name in it", "guest"),
     Option("password", _text, "instead of `uri`, or of the password in it", "guest", secret=True),
-    Option("heartbeat", _whole(0), "seconds between signs of life; 0: none", 30),
+    Option("heartbeat", _whole(0), "seconds between signs of life; 0: none", 10),
     Option("connectTimeoutMs", _whole(1), "how long to wait for a connection", 15_000),
     Option("tls", _flag, "speak TLS", False, shown="true with `amqps://`"),
     Option("tlsCaFile", _text, "the authority that signed the broker's certificate",

@@ -12,7 +12,7 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import StreamTap
 from warren.errors import ConnectionLost, OffsetGone
 from warren.spark.deliveries import to_batch
-from warren.spark.drain import Range, slices
+from warren.spark.drain_job import Range, slices
 from warren.spark.options import SourceOptions
 
 STREAM = "stream"

@@ -119,13 +119,3 @@ def test_properties_come_out_as_they_went_in(given_: list[dict[str, Any]]) -> No
 
     for row, properties in zip(found, given_, strict=True):
         assert {name: row[name] for name in properties} == properties
-
-
-def test_those_dropped_are_gone_and_the_rest_keeps_its_flags() -> None:
-    took = deliveries(*((b"%d" % number, {}) for number in range(5)))
-    took.redelivered = [0, 1, 3]
-
-    rest = took.without({0, 3})
-
-    assert rest.bodies == [b"1", b"2", b"4"]
-    assert rest.redelivered == [0]

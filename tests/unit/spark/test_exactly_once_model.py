@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.spark.model_broker import Model
 from warren.errors import LedgerUnusable
 from warren.spark import drain as drain_module
-from warren.spark.drain import Drain, Range
+from warren.spark.drain import Drain
+from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.ledger_files import LocalFiles
 from warren.spark.options import SourceOptions
@@ -102,6 +103,7 @@ class Job:
             self.suspicious = True
         elif kind == "prune":
             self.ledger.prune({"q": self.position}, older_than=float("inf"))
+            self.broker.queue.forgettable.clear()  # retention is longer than a broker's memory
 
 
 def task_faults() -> st.SearchStrategy[Any]:

@@ -1,0 +1,118 @@
+"""A range of offsets on its way from a queue to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from warren.client.blocking_reader import EXCLUSIVE, Deliveries, Tap
+from warren.spark.deliveries import to_batch
+from warren.spark.ledger import Segment
+from warren.spark.ledger_match import Key, keys_of
+
+#: AMQP's prefetch has 16 bits.
+MOST_UNACKED = 65_535
+#: Messages of a queue's first part, when nothing is known about their size.
+FIRST_PART = 5_000
+#: Octets of one batch for Spark, about.
+_BATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What Spark asks for: a queue from one offset to another."""
+
+    queue: str
+    start: int
+    end: int
+    #: How the queue is held alone.
+    mode: str = EXCLUSIVE
+    #: The broker may have been restarted, and have forgotten acknowledgements.
+    suspicious: bool = False
+
+
+@dataclass(slots=True)
+class Job:
+    """A range on its way."""
+
+    range: Range
+    at: int
+    mode: str
+    part: int = FIRST_PART
+    tap: Tap | None = None
+    #: Waits for the broker to have read an acknowledgement of this segment.
+    settling: Segment | None = None
+    #: Segments in doubt, and of them those that are cleared up once the broker has answered.
+    resolving: list[Segment] = field(default_factory=list)
+    resolved: list[int] = field(default_factory=list)
+    busy_since: float | None = None
+    retry_at: float = 0.0
+    refused_alone: int = 0
+    #: The broker may have been restarted since the last drain; and it looks like it.
+    suspicious: bool = False
+    looking: bool = False
+    #: What the youngest settled segments hold, while looking.
+    recent: list[Key] = field(default_factory=list)
+    heard_at: float = 0.0
+    heard: int = -1
+
+    #: The channel is being closed: only then has the broker put back what was not acknowledged.
+    leaving: bool = False
+
+    @property
+    def queue(self) -> str:
+        return self.range.queue
+
+    @property
+    def is_safe(self) -> bool:
+        """All rows are in the ledger: what is left to do may as well be done another time."""
+        return self.at >= self.range.end and self.settling is None
+
+    @property
+    def window(self) -> int:
+        """How many messages to take, to clear up or to read."""
+        if self.clearing:
+            rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
+            return max(1, min(MOST_UNACKED, rows))
+        return min(self.part, self.range.end - self.at)
+
+    def leave(self, tap: Tap) -> None:
+        tap.stop()
+        self.leaving = True
+
+    def give_up_clearing(self) -> None:
+        self.resolving, self.looking, self.tap, self.leaving = [], False, None, False
+
+    @property
+    def finished(self) -> bool:
+        working = self.settling is not None or self.clearing or self.leaving
+        return self.at >= self.range.end and not working
+
+    @property
+    def clearing(self) -> bool:
+        """First the broker's and our idea of what was taken must become one."""
+        return self.looking or bool(self.resolving)
+
+
+def keys_of_redelivered(queue: str, took: Deliveries) -> list[Key]:
+    """Of those that were handed out before."""
+    rows = to_batch(took, queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
+    return keys_of(rows)
+
+
+def lowest_priority(segment: Segment) -> int:
+    return min(
+        (priority or 0 for priority in segment.batch.column("priority").to_pylist()), default=0
+    )
+
+
+def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that are not too large for Spark to hold."""
+    rows = batch.num_rows
+    if not rows:
+        return
+    step = max(1, _BATCH_BYTES * rows // max(1, int(batch.get_total_buffer_size())))
+    for first in range(0, rows, step):
+        yield batch.slice(first, step)
