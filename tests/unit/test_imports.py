@@ -56,8 +56,8 @@ FOREIGN: dict[str, set[str]] = {
     "pytest": {"testing"},
     "httpx": {"services"},
     "google": {"services"},
-    "pyspark": {"spark", "pipeline"},
-    "pyarrow": {"spark", "pipeline"},
+    "pyspark": {"spark", "pipeline", "cli.scenes.shop_job"},
+    "pyarrow": {"spark", "pipeline", "cli.scenes.shop_job"},
 }
 
 # These decide and never wait: bytes and a time in, bytes and a next_deadline() out.
@@ -67,6 +67,8 @@ SANS_IO = (
     "groups.assign",
     "groups.dispatcher",
     "groups.member",
+    "groups.portrait",
+    "groups.roster",
     "groups.seat",
     "spark.plan",
 )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from warren.client.address import Address, parse_urls
 from warren.client.management import Management
 from warren.errors import ConfigError, ManagementError, NotFound, Refusal
-from warren.groups.dispatcher import QueueFacts
+from warren.groups.roster import QueueFacts
 
 if TYPE_CHECKING:
     from warren.client import Connection

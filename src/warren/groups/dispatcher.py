@@ -9,7 +9,7 @@ may be late or lost; both are whole lists, stamped, and sent again until they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from warren.groups import assign
@@ -18,26 +18,17 @@ from warren.groups.coordination.base import (
     Assignment,
     Command,
     GroupState,
-    MemberState,
-    QueueState,
     Rebalance,
     Report,
     Stamp,
 )
+from warren.groups.portrait import portray
+from warren.groups.roster import QueueFacts, Seen
 
 #: An assignment that was not taken up by then is sent again.
 RESEND_S = 1.0
 #: How many rebalances of the past are remembered.
 HISTORY = 20
-
-
-@dataclass(frozen=True)
-class QueueFacts:
-    """What the broker says of a queue. ``problem``: why no member may be given it."""
-
-    messages: int | None = None
-    consumers: int | None = None
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,30 +43,6 @@ class Policy:
     worth: float = 0.1
 
 
-@dataclass
-class _Seen:
-    """One member as the dispatcher knows it."""
-
-    report: Report
-    #: Queues of the newest assignment, and its stamp.
-    granted: frozenset[str] = frozenset()
-    sent: Stamp = NEVER
-    #: All that it may be working on, as far as we can know.
-    busy: set[str] = field(default_factory=set)
-    #: When to send again what it has not taken up.
-    resend_at: float | None = None
-    #: A static member that has gone: when its session runs out.
-    gone_until: float | None = None
-
-    @property
-    def present(self) -> bool:
-        return self.gone_until is None
-
-    def must_send(self, should: set[str], now: float) -> bool:
-        unseen = self.resend_at is not None and self.resend_at <= now
-        return unseen or self.granted != should or self.sent == NEVER
-
-
 class Dispatcher:
     """Decides; told of everything that happens, asked what to send."""
 
@@ -87,7 +54,7 @@ class Dispatcher:
         self.policy = policy or Policy()
         self.rebalances: list[Rebalance] = []
         self._generation, self._step = 0, 0
-        self._members: dict[str, _Seen] = {}
+        self._members: dict[str, Seen] = {}
         self._target: dict[str, str] = {}
         self._queues: dict[str, QueueFacts] = {}
         self._paused: set[str] = set()
@@ -112,7 +79,7 @@ class Dispatcher:
         self._generation = max([generation, *stamps, state.generation if state else 0])
         self._queues = {queue: QueueFacts() for queue in queues}
         for report in sorted(reports, key=lambda each: each.member):
-            self._members[report.member] = _Seen(report, busy=set(report.held))
+            self._members[report.member] = Seen(report, busy=set(report.held))
         if state is not None:
             self._inherit(state, now)
         held = {q: report.member for report in reports for q in report.held}
@@ -133,7 +100,7 @@ class Dispatcher:
             name = member.member
             if member.static and name not in self._members:
                 report = Report(name, member.weight, static=True, session_s=member.session_s)
-                self._members[name] = _Seen(report, gone_until=now + member.session_s)
+                self._members[name] = Seen(report, gone_until=now + member.session_s)
             if member.drained and name in self._members:
                 self._drained.add(name)
 
@@ -141,16 +108,18 @@ class Dispatcher:
     def reported(self, report: Report, now: float) -> None:
         """A member joined, came back, or says how it is doing."""
         seen = self._members.get(report.member)
-        self._changed = seen is None or not same_but_rates(seen.report, report) or self._changed
+        if seen is not None and seen.present and same_but_rates(seen.report, report):
+            seen.report = report
+            return
+        self._changed = self._dirty = True
         if seen is None:
-            self._members[report.member] = _Seen(report, busy=set(report.held))
+            self._members[report.member] = Seen(report, busy=set(report.held))
             self._adopt(report)
             self._trigger(f"{report.member} joined", now)
         elif not seen.present:
             self._returned(seen, report, now)
         else:
             self._updated(seen, report, now)
-        self._dirty = True
 
     def left(self, member: str, now: float, *, died: bool) -> None:
         """A member has gone: its queues are free, unless it may come back for them."""
@@ -216,7 +185,8 @@ class Dispatcher:
                 self._trigger("loads differ", now)
         if _is_due(self._due, now):
             self._rebalance("; ".join(self._reasons), now)
-        self._dirty = True
+        if any(_is_due(seen.resend_at, now) for seen in self._members.values()):
+            self._dirty = True
 
     # -- what to send ----------------------------------------------------------------------------
     def take_assignments(self, now: float) -> list[Assignment]:
@@ -254,57 +224,25 @@ class Dispatcher:
             if queue not in self._paused
         )
 
+    @property
+    def size(self) -> int:
+        """How many queues there are."""
+        return len(self._queues)
+
     def state(self) -> GroupState:
         """All of it, for people and for the next dispatcher."""
-        problems = {
-            queue: reason
-            for seen in self._members.values()
-            for queue, reason in seen.report.refused.items()
-        }
-        rates = {q: r for seen in self._members.values() for q, r in seen.report.rates.items()}
-        return GroupState(
-            group=self.group,
-            dispatcher=self.me,
-            generation=self._generation,
-            members=tuple(self._member_state(name) for name in sorted(self._members)),
-            queues=tuple(
-                QueueState(
-                    queue,
-                    self._target.get(queue),
-                    facts.messages,
-                    facts.consumers,
-                    rates.get(queue, 0.0),
-                    queue in self._paused,
-                    facts.problem or problems.get(queue) or self._why_idle(queue),
-                )
-                for queue, facts in sorted(self._queues.items())
+        return portray(
+            GroupState(
+                self.group,
+                self.me,
+                self._generation,
+                rebalances=tuple(self.rebalances[-HISTORY:]),
             ),
-            rebalances=tuple(self.rebalances[-HISTORY:]),
-        )
-
-    def _why_idle(self, queue: str) -> str | None:
-        member = self._target.get(queue)
-        if member is None:
-            return "no member can take it: all are drained or of weight 0"
-        if not self._members[member].present:
-            return f"waits for {member} to come back"
-        return None
-
-    def _member_state(self, name: str) -> MemberState:
-        seen = self._members[name]
-        should = [queue for queue, member in self._target.items() if member == name]
-        held = seen.report.held if seen.present else tuple(sorted(should))
-        return MemberState(
-            member=name,
-            quota=len(should),
-            queues=tuple(held),
-            weight=seen.report.weight,
-            static=seen.report.static,
-            drained=name in self._drained,
-            present=seen.present,
-            session_s=seen.report.session_s,
-            rate=sum(seen.report.rates.values()),
-            where=seen.report.where,
+            members=self._members,
+            target=self._target,
+            queues=self._queues,
+            paused=self._paused,
+            drained=self._drained,
         )
 
     # -- deciding --------------------------------------------------------------------------------
@@ -315,14 +253,14 @@ class Dispatcher:
             if owner is None or queue not in self._members[owner].report.held:
                 self._target[queue] = report.member
 
-    def _returned(self, seen: _Seen, report: Report, now: float) -> None:
+    def _returned(self, seen: Seen, report: Report, now: float) -> None:
         """A static member is back within its session: the same queues, and no other moves."""
         heavier = seen.report.weight != report.weight
         seen.report, seen.gone_until, seen.busy = report, None, set(report.held)
         if heavier:
             self._trigger(f"the weight of {report.member} changed", now)
 
-    def _updated(self, seen: _Seen, report: Report, now: float) -> None:
+    def _updated(self, seen: Seen, report: Report, now: float) -> None:
         anew = report.stamp < seen.report.stamp
         before = seen.report.weight
         seen.report = report
@@ -399,7 +337,10 @@ class Dispatcher:
                 busy.setdefault(queue, set()).add(name)
         should: dict[str, set[str]] = {name: set() for name in self._members}
         for queue, member in self._target.items():
-            if queue not in self._paused and busy.get(queue, {member}) <= {member}:
+            free = busy.get(queue, {member}) <= {member}
+            # What it may be working on already it keeps, should another turn up that has it,
+            # too: the broker lets only one of them work, and the other is told to let go.
+            if queue not in self._paused and (free or queue in self._members[member].busy):
                 should[member].add(queue)
         return should
 

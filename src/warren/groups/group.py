@@ -169,8 +169,11 @@ class Group:
         while self._session is not None:
             await self._session.ended.wait()
             log.warning("%s has lost its connection and comes back", self.member_name)
-            await self._session.stop()
-            self._session = None
+            session, self._session = self._session, None
+            try:
+                await session.stop()
+            except WarrenError as error:  # what is left of it ends with its sockets
+                log.warning("%s: %s", self.member_name, error)
             self._session = await self._next_session()
 
     async def _next_session(self) -> Session:

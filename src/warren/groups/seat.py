@@ -21,8 +21,9 @@ from warren.groups.coordination.base import (
     Report,
     Reported,
 )
-from warren.groups.dispatcher import Dispatcher, Policy, QueueFacts
+from warren.groups.dispatcher import Dispatcher, Policy
 from warren.groups.member import Member, Step
+from warren.groups.roster import QueueFacts
 
 #: A report goes out at least this often: it carries rates, and makes good one that was lost.
 REPORT_S = 2.0
@@ -144,4 +145,7 @@ class Seat:
     @property
     def _show_at(self) -> float:
         """When the state is to be shown next."""
-        return self._shown_at + (SHOW_S if self._state_waits else REFRESH_S)
+        # A hundred thousand queues take their time: seldom, then.
+        size = 0 if self.dispatcher is None else self.dispatcher.size
+        wait = SHOW_S + size / 20_000 if self._state_waits else REFRESH_S + size / 1_000
+        return self._shown_at + wait

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.contract.groups.steps import Workers, eventually
+from warren.client import Properties
 from warren.groups import claims
 from warren.groups.coordination.amqp import AmqpCoordinator
 from warren.groups.coordination.amqp_words import Names, queue_options
@@ -82,6 +83,25 @@ async def test_a_member_whose_will_is_taken_away_begins_anew(workers: Workers) -
     await workers.balanced()
     await workers.publish(3)
     await workers.all_handled()
+
+
+async def test_messages_that_nobody_of_the_group_wrote_do_no_harm(workers: Workers) -> None:
+    await workers.declare(4)
+    first, second = await workers.join_many(2)
+    before = workers.held
+    channel, exchange = workers.channel, Names(workers.group).exchange
+    for kind in ("assign", "report", "state", "command", "goodbye", "roll-call", "odd", None):
+        for key in ("all", "dispatcher", f"member.{first.name}", f"member.{second.name}"):
+            for body in (b"", b"{", b"null", b"[]", b'{"member": 1}', b'["x", "y"]'):
+                properties = Properties(type=kind)
+                channel.publish(body, exchange=exchange, routing_key=key, properties=properties)
+    await channel.confirmed()
+    dispatcher = workers.dispatcher
+    assert dispatcher is not None
+    workers.kill(dispatcher)
+    await workers.balanced()
+    survivor = next(iter(workers.alive.values()))
+    assert before[survivor.name] <= survivor.held
 
 
 async def test_a_member_that_lost_its_connection_comes_back_by_itself(workers: Workers) -> None:

@@ -18,6 +18,7 @@ from warren.groups.coordination.base import (
     Assignment,
     Command,
     Commanded,
+    Deposed,
     Elected,
     Event,
     GroupState,
@@ -25,11 +26,13 @@ from warren.groups.coordination.base import (
     Report,
     Reported,
 )
-from warren.groups.dispatcher import Policy, QueueFacts
+from warren.groups.dispatcher import Policy
 from warren.groups.member import Claim, Do, Member, Step
+from warren.groups.roster import QueueFacts
 from warren.groups.seat import Seat
 
 HEARTBEAT_S = 4.0  # the broker lets a hung connection go after this
+LEASE_S = 2.0  # the coordinator lets a member go that it has not heard of for so long
 
 
 @dataclass
@@ -53,6 +56,8 @@ class Process:
     alive: bool = True
     hung_since: float | None = None
     connected: bool = True
+    #: False: the coordinator can't be reached, the broker can.
+    reached: bool = True
     #: What it hears while it hangs.
     backlog: list[Callable[[], None]] = field(default_factory=list)
     #: Queue → the message that its handler works on.
@@ -146,6 +151,29 @@ class World:
         self.after(for_s, lambda: self._wake(process))
         self.after(HEARTBEAT_S, lambda: self._give_up(process))
 
+    def cut_off(self, process: Process, for_s: float) -> None:
+        """The coordinator can't be reached for a while; the broker can."""
+        self.note(f"{process.name} is cut off from its group for {for_s:.1f} s")
+        process.reached = False
+        process.life += 1
+        self.after(LEASE_S, lambda: self._lease_ends(process, process.life))
+        life = process.life
+        self.after(for_s, lambda: self._reach_again(process, life))
+
+    def _lease_ends(self, process: Process, life: int) -> None:
+        if not process.reached and process.life == life and process.connected:
+            self.note(f"the lease of {process.name} ends")
+            self._leave_group(process, died=True)
+
+    def _reach_again(self, process: Process, life: int) -> None:
+        if process.alive and process.connected and process.life == life:
+            process.reached = True
+            self.note(f"{process.name} is back in its group")
+            self._arrive(process, Deposed("cut off"))
+            if process is self.dispatcher:  # what it has missed it hears by being elected anew
+                self.dispatcher = None
+            self._enter(process)
+
     def _give_up(self, process: Process) -> None:
         hung = process.hung_since
         if hung is None or self.now - hung < HEARTBEAT_S:
@@ -174,7 +202,8 @@ class World:
         self._work(process)
 
     def add_queue(self) -> None:
-        self.queues[f"q{len(self.queues) + self.random.randrange(1000)}"] = Queue()
+        self._names += 1
+        self.queues[f"q{100 + self._names}"] = Queue()
         self.discover()
 
     def remove_queue(self) -> None:
@@ -212,7 +241,7 @@ class World:
         self._pump(process)
 
     def _elect(self) -> None:
-        able = [p for p in self.living if p.connected and p.hung_since is None]
+        able = [p for p in self.living if p.connected and p.reached and p.hung_since is None]
         self.dispatcher = able[0] if able else None
         if self.dispatcher is not None:
             self.note(f"{self.dispatcher.name} is elected")
@@ -225,6 +254,10 @@ class World:
         for name, queue in self.queues.items():
             if queue.holder is process:
                 self._give_back(name, process)
+        process.reached = True
+        self._leave_group(process, died=died)
+
+    def _leave_group(self, process: Process, *, died: bool) -> None:
         if process is self.dispatcher:
             self.dispatcher = None
             self.after(self._delay(), self._elect_if_none)
@@ -240,7 +273,7 @@ class World:
         to, life = self.dispatcher, process.life
 
         def arrive() -> None:
-            if to is not None and process.connected and process.life == life:
+            if to is not None and self._in_group(process) and process.life == life:
                 self._arrive(to, Reported(report))
 
         if sure or self.random.random() >= self._lossy:
@@ -256,8 +289,11 @@ class World:
         self.after(delay, lambda: self._arrive(to, event))
 
     def _arrive(self, to: Process, event: Event) -> None:
-        if to.alive and to.connected:
+        if to.alive and self._in_group(to):
             self.touch(to, lambda: to.seat.hear(event, self.now))
+
+    def _in_group(self, process: Process) -> bool:
+        return process.connected and process.reached
 
     def _delay(self) -> float:
         return self.random.random() * self._latency
@@ -280,7 +316,7 @@ class World:
                 self._carry_out(process, step)
             if output.report is not None and self.dispatcher is not None:
                 self._tell(process, output.report)
-            if process is self.dispatcher:
+            if process is self.dispatcher and process.reached:
                 self._publish(output.assignments, output.state)
             if not (output.steps or output.report):
                 break

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import replace
 
 from warren.groups.coordination.base import Assignment, Command, GroupState, Report, Stamp
-from warren.groups.dispatcher import RESEND_S, Dispatcher, Policy, QueueFacts
+from warren.groups.dispatcher import RESEND_S, Dispatcher, Policy
+from warren.groups.roster import QueueFacts
 
 QUEUES = tuple(f"q{number}" for number in range(6))
 

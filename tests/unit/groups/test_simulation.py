@@ -47,7 +47,7 @@ def _storm(world: World) -> None:
 def _accident(world: World) -> None:
     pick, able = world.random, [p for p in world.living if p.hung_since is None]
     what = pick.choice(
-        ["join", "static", "leave", "crash", "crash", "hang", "add", "remove", "order", "nothing"]
+        ["join", "static", "leave", "crash", "crash", "hang", "cut", "add", "remove", "order"]
     )
     if what == "join" and len(world.living) < 6:
         world.join()
@@ -59,6 +59,8 @@ def _accident(world: World) -> None:
         world.crash(pick.choice(world.living))
     elif what == "hang" and able:
         world.hang(pick.choice(able), pick.choice([0.5, 3.0, 6.0]))
+    elif what == "cut" and able:
+        world.cut_off(pick.choice(able), pick.choice([0.5, 3.0, 6.0]))
     elif what == "add":
         world.add_queue()
     elif what == "remove":

@@ -240,6 +240,13 @@ class AmqpCoordinator(Coordinator):
             self._say("report", [report_as_dict(self._report), self._life], key)
 
     def _heard(self, delivery: Delivery) -> None:
+        try:
+            self._understand(delivery)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            # Anybody who may publish to the exchange can say anything.
+            log.warning("%s: a message that nobody here wrote: %r", self.group, delivery)
+
+    def _understand(self, delivery: Delivery) -> None:
         kind = delivery.properties.type
         if kind == "assign":
             assignment = words.assignment_from_dict(words.decode(delivery))
@@ -342,10 +349,7 @@ class AmqpCoordinator(Coordinator):
             async with asyncio.timeout(ROLL_CALL_S):
                 await self._wait_for_answers()
         answers, self._answers = tuple(self._answers.values()), None
-        state = None
-        if self._state is not None:
-            state = GroupState.from_dict(words.decode_bytes(self._state))
-        self._told(Elected(self._generation, answers, state))
+        self._told(Elected(self._generation, answers, words.state_from(self._state)))
 
     async def _wait_for_answers(self) -> None:
         """Until all have answered that stand for election; those who die meanwhile don't count."""

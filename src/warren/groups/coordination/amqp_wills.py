@@ -37,6 +37,7 @@ class Wills:
         self._watched: dict[str, _Watched] = {}
         self._asked: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._channel: Channel | None = None
+        self._cancelling: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._subscribe_loop(), name=f"wills of {names.group}")
 
     def watch(self, member: str, life: str) -> None:
@@ -54,11 +55,12 @@ class Wills:
         watched = self._watched.pop(member, None)
         if watched is not None and watched.consumer is not None and watched.consumer.active:
             task = asyncio.create_task(self._cancel(watched.consumer), name=f"will of {member}")
-            task.add_done_callback(lambda _: None)
+            self._cancelling.add(task)
+            task.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(self._task, *self._cancelling, return_exceptions=True)
         self._watched.clear()
         if self._channel is not None:
             await self._channel.close()

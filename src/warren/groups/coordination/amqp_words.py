@@ -81,15 +81,15 @@ def encode(value: Any) -> bytes:
 
 
 def decode(delivery: Delivery) -> Any:
-    """The message's value; None if it can't be read: anybody may publish to the exchange."""
+    return json.loads(delivery.body)
+
+
+def state_from(body: bytes | None) -> GroupState | None:
+    """The state that was shown last; None if there is none, or none that can be read."""
     try:
-        return decode_bytes(delivery.body)
-    except ValueError:
+        return None if body is None else GroupState.from_dict(json.loads(body))
+    except (ValueError, TypeError, AttributeError):
         return None
-
-
-def decode_bytes(body: bytes) -> Any:
-    return json.loads(body)
 
 
 def outline(state: GroupState) -> Any:
