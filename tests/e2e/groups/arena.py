@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -215,9 +216,13 @@ class Arena:
     def report(self) -> str:
         """For a scenario that failed: the group, and the last words of everybody."""
         state = self.state()
+        for process in self.members.values():
+            with suppress(ProcessLookupError):
+                process.send(signal.SIGUSR2)
+        time.sleep(1)  # for their answers, as far as they come
         told = [f"group {self.group}: {state}", f"processes: {sorted(self.members)}"]
         told += [
-            f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}"
+            f"--- {file.name}\n{file.read_text(errors='replace')[-20_000:]}"
             for file in sorted(self.folder.glob("*.out"))
         ]
         return "\n".join(told)

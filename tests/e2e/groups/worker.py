@@ -62,6 +62,7 @@ async def run(options: WorkerOptions) -> None:
             discover_s=1.0,
             drain_s=10.0,
         )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, tell, group)
         while not stop.is_set():
             try:
                 await group.__aenter__()
@@ -72,6 +73,23 @@ async def run(options: WorkerOptions) -> None:
                 print("ready", flush=True)
                 await stop.wait()
         await group.leave()
+
+
+def tell(group: Group) -> None:
+    """For a scenario that failed: what this member believes of each of its queues."""
+    session, lanes = group._session, getattr(group.listener, "_lanes", {})
+    holdings = {} if session is None else session._claims._holdings
+    connection = "none" if session is None else session._connection.state
+    print(f"member {group.member_name}, connection {connection}", file=sys.stderr)
+    for queue, claim in sorted(group._seat.member._queues.items()):
+        holding, lane = holdings.get(queue), lanes.get(queue)
+        told = [f"{claim.state.name} {claim.reason!r} due {claim.due}"]
+        if holding is not None and holding._channel is not None:
+            told.append(f"ended {holding._ended}, channel closed: {holding._channel.closed}")
+        if lane is not None:
+            task = lane._task and lane._task.get_stack()
+            told.append(f"lane: {len(lane._waiting)} wait, closed {lane._closed}, task {task}")
+        print(f"  {queue}: {'; '.join(told)}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
