@@ -121,6 +121,7 @@ def test_a_cluster_has_an_identity(api: Api) -> None:
 
 def test_a_cluster_is_renamed(api: Api) -> None:
     before = api.get("cluster-name")["name"]
+    parameter = api.ask("GET", "global-parameters/cluster_name").status == 200
     name = f"cluster-{secrets.token_hex(4)}"
     try:
         assert api.put("cluster-name", {"name": name}) == (204, None)
@@ -128,7 +129,10 @@ def test_a_cluster_is_renamed(api: Api) -> None:
         assert api.get("overview")["cluster_name"] == name
         assert api.get("global-parameters/cluster_name")["value"] == name
     finally:
-        api.put("cluster-name", {"name": before})
+        if parameter:
+            api.put("cluster-name", {"name": before})
+        else:
+            api.delete("global-parameters/cluster_name")
     assert api.get("cluster-name") == {"name": before}
 
 
