@@ -277,6 +277,37 @@ async def test_a_name_is_free_again_when_its_lease_has_run_out(group: Group) -> 
     assert (await again.until(Assigned)).assignment.queues == ("b",)
 
 
+async def test_what_others_write_there_is_passed_over(group: Group) -> None:
+    async with client_of(group) as client:
+        root = f"/warren/{group.name}/"
+        for key in ("members/ghost", "assignments/w1", "assignments/ghost", "commands/1", "state"):
+            await client.put(root + key, b"not what a member writes")
+        one = await group.join("w1")
+        assert [r.member for r in (await one.until(Elected)).members] == ["w1"]
+        for key in ("members/ghost2", "assignments/w1", "commands/2"):
+            await client.put(root + key, b"[]")
+        await one.coordinator.publish([Assignment("w1", Stamp(1, 1), ("a",))])
+        assert (await one.until(Assigned)).assignment.queues == ("a",)
+        person = EtcdCoordinator(group.url, group.name)
+        await person.command(Command("pause", queue="a"))
+        await person.close()
+        assert (await one.until(Commanded)).command.queue == "a"
+        await client.delete_all(f"{root}members/ghost")
+
+
+async def test_a_member_does_not_lock_itself_out(group: Group) -> None:
+    one = await group.join("w1")
+    await one.until(Elected)
+    membership = one.coordinator._membership
+    assert membership is not None
+    membership.lease = 0  # it believes that its lease ran out, and it did not
+    membership.nudge()
+    async with asyncio.timeout(WITHIN_S):
+        while not membership.lease:
+            await asyncio.sleep(0.01)
+    await one.until(Elected)
+
+
 # -- commands ------------------------------------------------------------------------------------
 async def test_what_a_person_asks_reaches_the_dispatcher_once(group: Group) -> None:
     one = await group.join("w1")

@@ -146,7 +146,7 @@ class EtcdCoordinator(Coordinator):
             if key not in mirror.entries:
                 continue
             assignment = decode_assignment(member, mirror.entries[key].value)
-            if assignment != last:
+            if assignment is not None and assignment != last:
                 last = assignment
                 self._tell(Assigned(assignment))
 

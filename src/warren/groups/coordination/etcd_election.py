@@ -152,10 +152,12 @@ class Election:
         self._written = {}
         for key, entry in listing.entries.items():
             if key.startswith(self._keys.assignments):
-                generation = max(generation, decode_assignment("", entry.value).stamp.generation)
+                assignment = decode_assignment("", entry.value)
+                generation = max(generation, assignment.stamp.generation if assignment else 0)
             if key.startswith((self._keys.quotas, self._keys.queues, self._keys.state)):
                 self._written[key] = entry.value
-        words = [decode_word(entry.value) for entry in members.entries.values()]
+        found = (decode_word(entry.value) for entry in members.entries.values())
+        words = [word for word in found if word is not None]
         self._gone = {word.report.member for word in words if word.leaving}
         reports = tuple(word.report for word in words if not word.leaving)
         for word in words:
@@ -182,6 +184,8 @@ class Election:
             self._gone.discard(member)
             return
         word = decode_word(event.entry.value)
+        if word is None:
+            return
         if word.leaving:
             self._gone.add(member)
             if self._deaths is not None:
@@ -200,7 +204,8 @@ class Election:
         """We got a member's will: end its lease, and with it all that was its own."""
         try:
             entry = await self._client.get(self._keys.members + member)
-            if entry is not None and decode_word(entry.value).life == life:
+            word = None if entry is None else decode_word(entry.value)
+            if entry is not None and word is not None and word.life == life:
                 await self._client.revoke(entry.lease)
         except EtcdError as error:
             log.info("the lease of %s, who died, has to run out: %s", member, error)
@@ -211,7 +216,8 @@ class Election:
             for event in batch.events:
                 if event.entry is None:
                     continue
-                self._tell(Commanded(decode_command(event.entry.value)))
+                if (command := decode_command(event.entry.value)) is not None:
+                    self._tell(Commanded(command))
                 try:
                     await self._client.delete(event.key)
                 except EtcdError:

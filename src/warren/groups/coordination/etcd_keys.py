@@ -70,9 +70,13 @@ def encode_word(word: Word) -> bytes:
     return _encode({**report_as_dict(word.report), "life": word.life, **more})
 
 
-def decode_word(value: bytes) -> Word:
-    plain = json.loads(value)
-    return Word(report_from_dict(plain), bool(plain.get("leaving")), plain.get("life", ""))
+def decode_word(value: bytes) -> Word | None:
+    """None if it is none: anybody may write to etcd."""
+    try:
+        plain = json.loads(value)
+        return Word(report_from_dict(plain), bool(plain.get("leaving")), plain.get("life", ""))
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def encode_dispatcher(member: str, life: str) -> bytes:
@@ -93,17 +97,23 @@ def encode_assignment(assignment: Assignment) -> bytes:
     )
 
 
-def decode_assignment(member: str, value: bytes) -> Assignment:
-    plain = json.loads(value)
-    return Assignment(member, Stamp(plain["generation"], plain["step"]), tuple(plain["queues"]))
+def decode_assignment(member: str, value: bytes) -> Assignment | None:
+    try:
+        plain = json.loads(value)
+        return Assignment(member, Stamp(plain["generation"], plain["step"]), tuple(plain["queues"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def encode_command(command: Command) -> bytes:
     return _encode({"kind": command.kind, "member": command.member, "queue": command.queue})
 
 
-def decode_command(value: bytes) -> Command:
-    return Command(**json.loads(value))
+def decode_command(value: bytes) -> Command | None:
+    try:
+        return Command(**json.loads(value))
+    except (ValueError, TypeError):
+        return None
 
 
 # -- the state -----------------------------------------------------------------------------------
@@ -122,9 +132,16 @@ def encode_state(keys: Keys, state: GroupState) -> dict[str, bytes]:
 
 
 def decode_state(keys: Keys, entries: Mapping[str, Entry]) -> GroupState | None:
-    """Undo ``encode_state``; None if there is none."""
+    """Undo ``encode_state``; None if there is none, or it is not what a dispatcher writes."""
     if keys.state not in entries:
         return None
+    try:
+        return _decode_state(keys, entries)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _decode_state(keys: Keys, entries: Mapping[str, Entry]) -> GroupState:
     plain: dict[str, Any] = json.loads(entries[keys.state].value)
     if keys.dispatcher in entries:
         plain["dispatcher"], _ = decode_dispatcher(entries[keys.dispatcher].value)

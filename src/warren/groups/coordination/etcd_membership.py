@@ -54,6 +54,7 @@ class Membership:
         self._key = keys.members + report.member
         self._newest = report
         self._claimed: set[str] = set()
+        self._former = 0
         self._is_written = False
         self._renewed, self._failed, self._emptied = renewed, failed, emptied
         self._nudged = asyncio.Event()
@@ -109,8 +110,10 @@ class Membership:
     async def _register(self) -> None:
         self.lease, self._is_written = 0, False
         self._claimed.clear()
+        if self._former:  # if it is there after all, it would keep us out
+            await self._client.revoke(self._former)
         await self._client.grant(GROUP_TTL_S, self._keys.lease)
-        lease = await self._client.grant(self._ttl_s)
+        self._former = lease = await self._client.grant(self._ttl_s)
         # Nothing that an earlier life of this name was assigned is to be taken up.
         then = [
             etcd.put(self._key, self._word(), lease=lease),
@@ -159,13 +162,15 @@ class Membership:
     async def report(self, report: Report) -> None:
         """Show the newest report; if that fails now, it is done by ``keep_loop``."""
         self._newest, self._is_written = report, False
-        if not self.lease:
+        lease = self.lease
+        if not lease:
             return
         try:
             await self._write()
         except EtcdError as error:
-            if isinstance(error, EtcdRefused) and error.code == NOT_FOUND:
-                self.lease = 0  # it ran out while we were not looking
+            ran_out = isinstance(error, EtcdRefused) and error.code == NOT_FOUND
+            if ran_out and lease == self.lease:
+                self.lease = 0  # while we were not looking
             self.nudge()
 
     def _word(self, *, leaving: bool = False) -> bytes:
