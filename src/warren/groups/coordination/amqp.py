@@ -253,7 +253,7 @@ class AmqpCoordinator(Coordinator):
             self._generation = max(self._generation, assignment.stamp.generation)
             self._told(Assigned(assignment))
         elif kind == "roll-call":
-            self._say_report(DISPATCHER)
+            self._say_report(key_of(words.decode(delivery)))
         elif kind == "state":
             self._state = delivery.body
         elif self._wills is not None:
@@ -341,15 +341,21 @@ class AmqpCoordinator(Coordinator):
             return
         self._answers = {}
         self._wills = Wills(self._connected, self._names, self._died)
-        await self._ears.bind_queue(
-            self._names.inbox(self._report.member), self._names.exchange, DISPATCHER
-        )
         self._say("roll-call", self._report.member, ALL)
+        self._start(self._announce(self._ears, self._report.member), "announce")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ROLL_CALL_S):
                 await self._wait_for_answers()
         answers, self._answers = tuple(self._answers.values()), None
         self._told(Elected(self._generation, answers, words.state_from(self._state)))
+
+    async def _announce(self, ears: Channel, member: str) -> None:
+        """Be found from now on by those who join, and hear of those who joined meanwhile.
+
+        A binding takes RabbitMQ its time; the queues of a dead dispatcher don't wait for that.
+        """
+        await ears.bind_queue(self._names.inbox(member), self._names.exchange, DISPATCHER)
+        self._say("roll-call", member, ALL)
 
     async def _wait_for_answers(self) -> None:
         """Until all have answered that stand for election; those who die meanwhile don't count."""
