@@ -33,7 +33,12 @@ def add_parser(commands: Any) -> None:
         metavar="PORT",
         help="answer /health, /ready and /metrics here (the second process: PORT + 1, ...)",
     )
-    parser.add_argument("--health-host", default="127.0.0.1", metavar="HOST")
+    parser.add_argument(
+        "--health-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address for --health-port (default 127.0.0.1; 0.0.0.0 for probes from outside)",
+    )
     parser.add_argument("--verbose", action="store_true", help="log what happens")
     parser.set_defaults(run=_run)
 
