@@ -86,7 +86,7 @@ class Load:
     def drain_raw(self, messages: int) -> float:
         """Seconds in which a socket takes all messages, acknowledged, and looks into none."""
         link = BlockingConnection.open([Endpoint.from_uri(self.url)])
-        window = min(20_000, messages // len(self.queues))
+        window = min(65_535, messages // len(self.queues))
         channels = [link.channel() for _ in self.queues]
         for channel in channels:
             channel.call(m.BasicQos(prefetch_count=window), m.BasicQosOk)
@@ -132,19 +132,22 @@ class Spark:
         writer = rows.select("row.*", "queue", "type").writeStream.format("parquet")
         return writer.options(path=f"{here}/table", checkpointLocation=f"{here}/checkpoint")
 
-    def rate(self, load: Load, source: str, messages: int) -> float:
-        """Messages a second, without the first batch, which warms up."""
-        options: dict[str, Any] = {"maxMessagesPerTrigger": messages // 4}
+    def rate(self, load: Load, source: str, messages: int, size: int) -> float:
+        """Messages a second of one large batch; a small one before it warms up."""
+        options: dict[str, Any] = {}
         if source == "rabbitmq":
             options["ledger"] = str(self.folder / f"ledger{self._runs}")
-        query = self.query(load, source, **options).trigger(processingTime="0 seconds").start()
-        try:
-            batches = _batches(query, messages)
-        finally:
-            query.stop()
-        rows = sum(batch["numInputRows"] for batch in batches[1:])
-        took_ms = sum(batch["durationMs"]["triggerExecution"] for batch in batches[1:])
-        return rows / (took_ms / 1000)
+        load.fill(1000 * len(load.queues), size)
+        query = self.query(load, source, **options)
+        for count in (1000 * len(load.queues), messages):
+            if count == messages:
+                load.fill(messages, size)
+            running = query.trigger(availableNow=True).start()
+            running.awaitTermination()
+        batches = [batch for batch in running.recentProgress if batch["numInputRows"]]
+        assert sum(batch["numInputRows"] for batch in batches) == messages
+        took_ms = sum(batch["durationMs"]["triggerExecution"] for batch in batches)
+        return messages / (took_ms / 1000)
 
 
 def _batches(query: Any, messages: int) -> list[dict[str, Any]]:
@@ -263,10 +266,8 @@ def _rates(
     for _ in range(options.rounds):
         load.fill(options.messages, size)
         found["raw"].append(options.messages / load.drain_raw(options.messages))
-        load.fill(options.messages, size)
-        found["spark"].append(spark.rate(load, "rabbitmq", options.messages))
-        load.fill(options.messages, size)
-        found["pika"].append(spark.rate(load, "rabbitmq_pika", options.messages))
+        found["spark"].append(spark.rate(load, "rabbitmq", options.messages, size))
+        found["pika"].append(spark.rate(load, "rabbitmq_pika", options.messages, size))
         load.fill(options.messages, size)
         rate, share = drain(load, options.messages)
         found["drain"].append(rate)

@@ -24,10 +24,12 @@ from warren.errors import (
     LoginRefused,
     NotAmqp,
     NotFound,
+    NotSingleActive,
     TlsFailed,
     VhostRefused,
 )
 from warren.spark.options import SourceOptions
+from warren.spark.queues import Catalog
 
 
 def endpoint(broker: TestBroker, **changes: object) -> Endpoint:
@@ -186,3 +188,33 @@ def test_a_tls_connection_checks_who_it_speaks_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         missing = {**given, "tlsCaFile": str(tmp_path / "none")}
         BlockingConnection.open(SourceOptions.parse(missing).endpoints)
+
+
+def test_a_pattern_without_a_management_api_says_what_to_do(broker: TestBroker) -> None:
+    given = {"uri": broker.url, "queues": "orders.*", "managementUri": "http://127.0.0.1:1"}
+    catalog = Catalog(SourceOptions.parse(given))
+
+    with (
+        BlockingConnection.open([endpoint(broker)]) as link,
+        pytest.raises(ConfigError, match="managementUri"),
+    ):
+        catalog.queues(link)
+
+
+def test_a_pattern_finds_new_queues_and_their_kinds(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stem = name("kinds")
+    first, second = name(f"{stem}.a"), name(f"{stem}.b")
+    given = {"uri": broker.url, "queues": f"{stem}.*", "managementUri": broker.management}
+    catalog = Catalog(SourceOptions.parse(given))
+    with BlockingConnection.open([endpoint(broker)]) as link:
+        channel.declare(first)
+        assert set(catalog.queues(link)) == {first}
+        channel.declare(second, durable=True, arguments={"x-queue-type": "quorum"})
+
+        found = catalog.queues(link)
+
+    assert (found[first].kind, found[second].kind) == ("classic", "quorum")
+    with pytest.raises(NotSingleActive, match=second):
+        _ = found[second].mode

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import Tap, count_ready
 from warren.errors import AccessRefused, QueueBusy, WarrenError
+from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain
 from warren.spark.drain_job import Range, slices
@@ -86,7 +87,7 @@ class QueueReader(DataSourceReader):
             return peek(self._options, partition.ranges)
         ledger = Ledger.at(need_ledger(self._options))
         drain = Drain(self._options, ledger, run=partition.run, own_only=True)
-        return drain.rows(partition.ranges)
+        return ahead(drain.rows(partition.ranges), AHEAD)
 
 
 def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:

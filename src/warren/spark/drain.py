@@ -338,6 +338,7 @@ class Drain:
         job.part = self._part_size(segment)
         if job.at < job.range.end:
             tap.go_on(job.mode, job.window)
+            tap.connection.flush()  # the broker works while Spark does
         else:
             job.leave(tap)
         yield from slices(segment.batch)

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from warren.spark.ahead import AHEAD, ahead
 from warren.spark.drain import Drain
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger import Ledger
@@ -93,7 +94,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         query = query_id()
         if query:
             ledger.claim(f"query {query}")
-        return chain(rows, self.drain(ledger, query).rows(queues))
+        return chain(rows, ahead(self.drain(ledger, query).rows(queues), AHEAD))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         return Drain(self._options, ledger, run=run)
