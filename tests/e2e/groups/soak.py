@@ -180,9 +180,9 @@ def _one(row: Row, seed: int) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="warren-groups-") as folder:
             verdict = run(Path(folder), row.case, seed)
-    except AssertionError as error:
+    except Exception as error:  # noqa: BLE001 - one that fails must not end the others
         row.failed += 1
-        print(f"FAILED {row.case}, {error}", flush=True)
+        print(f"FAILED {row.case}, {type(error).__name__}: {error}", flush=True)
         return
     row.add(verdict)
     took_s = time.monotonic() - began
