@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from warren.client.connection import Connection
-from warren.errors import AccessRefused, WarrenError
+from warren.client.kinds import queue_kind
+from warren.errors import AccessRefused, Refusal, WarrenError
 from warren.groups.holding import Holding
 from warren.groups.member import Do, Member, Step
-from warren.groups.probing import is_single_active
 from warren.groups.spares import Spares
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Claims:
             await holding.claim(channel, exclusive=exclusive)
         except AccessRefused:
             worth_asking = exclusive and self._refusals.get(queue, 0) % 10 == ASK_AFTER
-            if worth_asking and await is_single_active(channel.connection, queue):
+            if worth_asking and await _is_single_active(channel.connection, queue):
                 self._single_active.add(queue)
             raise
 
@@ -201,3 +201,11 @@ class Claims:
         if first.state != "open":
             return first
         return next((each for each in self._connections if len(each.channels) < ROOM), None)
+
+
+async def _is_single_active(connection: Connection, queue: str) -> bool:
+    """False also if that can't be found out."""
+    try:
+        return (await queue_kind(connection, queue)).single_active
+    except Refusal:
+        return False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from warren.client.address import Address, parse_urls
+from warren.client.kinds import QueueKind, queue_kind
 from warren.client.management import Management
 from warren.errors import ConfigError, ManagementError, NotFound, Refusal
 from warren.groups.roster import QueueFacts
@@ -38,6 +39,7 @@ class Discovery:
         self._urls = [management] if management else [_guess(url, each) for each in addresses]
         self._asked_for = management is not None
         self._warned = False
+        self._problems: dict[str, str | None] = {}
 
     async def find(self, connection: Connection) -> dict[str, QueueFacts]:
         """All queues there are now, and those names that are not there, with the reason.
@@ -107,7 +109,8 @@ class Discovery:
         for name in self.names:
             try:
                 info = await channel.declare_queue(name, passive=True)
-                facts[name] = QueueFacts(info.messages, info.consumers)
+                problem = await self._problem_of(connection, name)
+                facts[name] = QueueFacts(info.messages, info.consumers, problem)
             except NotFound:
                 facts[name] = _missing(name)
                 channel = await connection.channel(prefetch=0, confirms=False)
@@ -116,6 +119,20 @@ class Discovery:
                 channel = await connection.channel(prefetch=0, confirms=False)
         await channel.close()
         return facts
+
+    async def _problem_of(self, connection: Connection, name: str) -> str | None:
+        """Why a queue can't be one member's; asked once, for a queue's kind stays."""
+        if name not in self._problems:
+            try:
+                kind = await queue_kind(connection, name)
+            except NotFound:
+                raise
+            except Refusal as refusal:  # the user may not declare it: then nobody can tell
+                log.info("the kind of queue %s is not known: %s", name, refusal)
+                self._problems[name] = None
+            else:
+                self._problems[name] = _problem(kind)
+        return self._problems[name]
 
 
 def is_pattern(queue: str) -> bool:
@@ -127,16 +144,21 @@ def _missing(name: str) -> QueueFacts:
 
 
 def _facts(each: dict[str, Any]) -> QueueFacts:
-    problem = None
     arguments = each.get("arguments") or {}
-    if each.get("type") == "stream":
-        problem = "it is a stream: it has no single consumer"
-    elif each.get("type") == "quorum" and not arguments.get("x-single-active-consumer"):
-        problem = (
-            "a quorum queue does not keep a second consumer out unless it is declared with "
+    single_active = bool(arguments.get("x-single-active-consumer"))
+    problem = _problem(QueueKind(each.get("type") or "classic", single_active))
+    return QueueFacts(each.get("messages"), each.get("consumers"), problem)
+
+
+def _problem(kind: QueueKind) -> str | None:
+    if kind.type == "stream":
+        return "it is a stream: it has no single consumer"
+    if kind.one_consumer_by is None:
+        return (
+            f"a {kind.type} queue does not keep a second consumer out unless it is declared with "
             "x-single-active-consumer"
         )
-    return QueueFacts(each.get("messages"), each.get("consumers"), problem)
+    return None
 
 
 def _guess(url: str, address: Address) -> str:

@@ -239,11 +239,12 @@ async def test_rule_8_a_queue_nobody_can_claim_is_reported_with_the_reason(
     await eventually(lambda: problems().get(taken) is None)
 
 
+@pytest.mark.parametrize("management", [None, "http://127.0.0.1:1"], ids=["api", "amqp-alone"])
 async def test_rule_8_a_quorum_queue_that_lets_two_consumers_in_is_refused(
-    workers: Workers,
+    workers: Workers, management: str | None
 ) -> None:
     await workers.declare(1, arguments={"x-queue-type": "quorum"})
-    await workers.join()
+    await workers.join(**({"management": management} if management else {}))
 
     def problem() -> str | None:
         state = workers.state()
