@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import warren.spark
 from tests.support.servers import missing
+from tests.support.spark_cluster import QUICK_JAVA
 from warren.errors import JavaMissing
 
 
@@ -26,6 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 "spark.sql.shuffle.partitions": 2,
                 "spark.pyspark.python": sys.executable,
+                "spark.driver.extraJavaOptions": QUICK_JAVA,
             },
         )
     except JavaMissing as error:

@@ -226,3 +226,23 @@ def test_a_broker_that_is_not_there_is_named_with_the_remedy(
         rows.write.format("rabbitmq").options(
             uri="amqp://guest:guest@127.0.0.1:9/", retries="1"
         ).mode("append").save()
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_tasks_tell_their_rate_in_the_log_that_spark_gathers(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("told")
+    channel.declare(queue)
+    enabled = "spark.sql.pyspark.worker.logging.enabled"
+    spark.conf.set(enabled, "true")
+    try:
+        save(
+            spark.range(50).coalesce(1).selectExpr("CAST(id AS STRING) AS body"),
+            broker,
+            routingKey=queue,
+        )
+        told = spark.tvf.python_worker_logs().where("logger = 'warren.spark.writer'").collect()
+    finally:
+        spark.conf.set(enabled, "false")
+    assert any("50 rows confirmed" in row.msg for row in told)

@@ -19,6 +19,8 @@ from warren.errors import JavaMissing
 from warren.spark.java import java_home
 
 WORKERS = 2
+#: Half the work for a JVM that lives a minute: compile once, and collect garbage with one thread.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,13 @@ def _spawn(folder: Path, name: str, main: str, *options: str) -> None:
     work.mkdir()
     Run.current().spawn(
         [
-            *(str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{home}/jars/*"),
+            *(
+                str(java_home() / "bin" / "java"),
+                *QUICK_JAVA.split(),
+                "-Xmx512m",
+                "-cp",
+                f"{home}/jars/*",
+            ),
             *(f"org.apache.spark.deploy.{main}", "--host", "127.0.0.1", *options),
         ],
         env={

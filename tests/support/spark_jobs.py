@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import warren.spark
+from tests.support.spark_cluster import QUICK_JAVA
 
 
 def write_numbers(spark: SparkSession, *, uri: str, queue: str, count: int) -> dict[str, Any]:
@@ -62,6 +63,8 @@ def main(master: str, folder: str) -> None:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
             "spark.local.dir": str(Path(folder, "driver")),
             "spark.sql.shuffle.partitions": 2,
         },

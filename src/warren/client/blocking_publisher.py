@@ -245,7 +245,13 @@ class BlockingPublisher:
         self._moved_at = time.monotonic()
         self._tries = 0
         sent, settled = self._sent, self._settled
-        if multiple:
+        if multiple and ack and not settled:
+            count = max(0, min(tag - self._first_tag + 1, len(sent)))
+            for _ in range(count):
+                sent.popleft()
+            self._first_tag += count
+            self._confirmed(count)
+        elif multiple:
             while sent and self._first_tag <= tag:
                 self._leave(sent.popleft(), ack)
         elif tag == self._first_tag and sent:
@@ -270,8 +276,8 @@ class BlockingPublisher:
             self._refused(message)
         self._first_tag += 1
 
-    def _confirmed(self) -> None:
-        self.counts.confirmed += 1
+    def _confirmed(self, count: int = 1) -> None:
+        self.counts.confirmed += count
         self._nacked_rounds = 0
 
     def _refused(self, message: bytes) -> None:

@@ -13,12 +13,15 @@ from warren.spark.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 #: What a session gets, unless it is told otherwise.
 _ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    # A Python process may take long to start where much else runs.
+    "spark.python.authenticate.socketTimeout": "60s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # A query's options hold passwords: Spark must not show them in plans and logs.
@@ -61,7 +64,8 @@ def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) 
 
 def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
     settings = _ALWAYS | (_LOCAL if master.startswith("local") else {})
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOGGING}"
     for key, value in conf.items():
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    more = settings.get(_JAVA_OPTIONS, "")
+    settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={_LOGGING} {more}".rstrip()
     return settings

@@ -8,8 +8,10 @@ that looks at ids can drop what came twice.
 from __future__ import annotations
 
 import logging
+import os
 import time
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +32,8 @@ from warren.spark.writer_rows import RowEncoder
 
 log = logging.getLogger(__name__)
 _TELL_EVERY_S = 10.0
+#: Is set in workers whose log Spark gathers: then somebody wants to know.
+_GATHERED = "PYSPARK_SPARK_SESSION_UUID"
 
 
 @dataclass
@@ -48,16 +52,22 @@ class Published(WriterCommitMessage):
 class _Sink:
     """What the batch and the streaming writer share; pickled to every task."""
 
-    def __init__(self, given: dict[str, str], schema: StructType) -> None:
-        self._options = SinkOptions.parse(given)
+    def __init__(self, given: dict[str, str], schema: StructType, *, streaming: bool) -> None:
+        self._options = options = SinkOptions.parse(given)
         self._places = bind_columns(schema)
         #: Stands for the query where there is none: the same for all attempts of a task.
         self._run_id = uuid.uuid4().hex
+        # A function for foreachBatch may write several times: each to a place of its own.
+        place = f"{options.exchange}/{options.routing_key}".encode()
+        self._write_id = "" if streaming else f"{zlib.crc32(place):08x}-"
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
+        if _GATHERED in os.environ:
+            log.setLevel(logging.INFO)
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        prefix = f"{_query(context) or self._run_id}-{_batch(context)}-{partition}-"
+        query = _query(context) or self._run_id
+        prefix = f"{query}-{_batch(context)}-{self._write_id}{partition}-"
         encoder = RowEncoder(self._options, self._places, prefix)
         started = time.monotonic()
         name = f"spark {prefix[:-1]}"
@@ -131,13 +141,13 @@ class BatchWriter(DataSourceArrowWriter):
             raise ConfigError(
                 "mode", 'messages can\'t be overwritten: write.mode("append")', SOURCE
             )
-        self._sink = _Sink(given, schema)
+        self._sink = _Sink(given, schema, streaming=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
         return self._sink.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.info("%s", _told([each for each in messages if isinstance(each, Published)]))
+        log.info("%s", _done(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         log.warning("aborted; some rows may have been published: %s", _done(messages))
@@ -150,7 +160,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, given: dict[str, str], schema: StructType, overwrite: bool) -> None:
-        self._sink = _Sink(given, schema)
+        self._sink = _Sink(given, schema, streaming=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
         return self._sink.publish(iterator)
