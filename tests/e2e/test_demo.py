@@ -20,9 +20,15 @@ from tests.support.guard import end_processes, processes
 
 SRC = Path(__file__).parents[2] / "src"
 DEMO = (sys.executable, "-m", "warren", "demo")
+BROKER = ("--scene", "broker")
 RECONCILIATION = re.compile(
     r"reconciliation: (\d+) published \+ (\d+) copies = (\d+) consumed \+ (\d+) dead-lettered "
     r"\+ (\d+) expired \+ (\d+) returned; (\d+) lost, (\d+) doubled: it adds up"
+)
+
+SHOP = re.compile(
+    r"reconciliation: (\d+) published = (\d+) in orders \+ (\d+) in payments \+ (\d+) in "
+    r"shipments \+ (\d+) quarantined; (\d+) lost, (\d+) doubled, (\d) worker killed: it adds up"
 )
 
 
@@ -71,7 +77,7 @@ def read_until(demo: subprocess.Popen[str], words: str) -> None:
 
 
 def test_the_demo_adds_up(marked: Marked) -> None:
-    with running(marked, "--fast") as demo:
+    with running(marked, *BROKER, "--fast") as demo:
         said = demo.communicate(timeout=50)[0]
 
     assert demo.returncode == 0, said
@@ -87,7 +93,7 @@ def test_the_demo_adds_up(marked: Marked) -> None:
 
 @pytest.mark.parametrize("scene", range(1, 7))
 def test_ctrl_c_at_any_moment_ends_it_cleanly(marked: Marked, scene: int) -> None:
-    with running(marked, "--fast") as demo:
+    with running(marked, *BROKER, "--fast") as demo:
         read_until(demo, f"{scene} ·")
         demo.send_signal(signal.SIGINT)
         said = demo.communicate(timeout=20)[0]
@@ -99,7 +105,7 @@ def test_ctrl_c_at_any_moment_ends_it_cleanly(marked: Marked, scene: int) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_the_demo(marked: Marked, number: signal.Signals) -> None:
-    with running(marked) as demo:
+    with running(marked, *BROKER) as demo:
         read_until(demo, "3 ·")
         eventually(lambda: len(marked.processes()) == 3)  # the demo and two workers
         demo.send_signal(number)
@@ -111,7 +117,7 @@ def test_no_worker_outlives_the_demo(marked: Marked, number: signal.Signals) -> 
 def test_ctrl_c_on_a_terminal_gives_the_cursor_back(marked: Marked) -> None:
     terminal, theirs = pty.openpty()
     with subprocess.Popen(
-        [*DEMO, "--fast"], stdout=theirs, stderr=theirs, env=marked.environment
+        [*DEMO, *BROKER, "--fast"], stdout=theirs, stderr=theirs, env=marked.environment
     ) as demo:
         os.close(theirs)
         said = b""
@@ -124,6 +130,40 @@ def test_ctrl_c_on_a_terminal_gives_the_cursor_back(marked: Marked) -> None:
     assert demo.returncode == 130
     assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
     assert b"Traceback" not in said
+
+
+# -- the shop, with Spark -------------------------------------------------------------------------
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(420)
+def test_the_shop_adds_up_although_a_worker_is_killed(marked: Marked) -> None:
+    with running(marked, "--fast") as demo:
+        said = demo.communicate(timeout=400)[0]
+
+    assert demo.returncode == 0, said
+    found = SHOP.search(said)
+    assert found is not None, said
+    published, *tables, lost, doubled, _ = map(int, found.groups())
+    assert published == sum(tables)
+    assert (lost, doubled) == (0, 0)
+    assert min(published, *tables) > 0
+    assert "rows/s" in said
+    assert "Traceback" not in said
+    eventually(lambda: not marked.processes(), within_s=20)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_of_the_shop_outlives_the_demo(marked: Marked, number: signal.Signals) -> None:
+    with running(marked, "--fast") as demo:
+        read_until(demo, "1 ·")
+        eventually(lambda: len(marked.processes()) >= 4, 60)  # demo, publisher, Spark and its JVM
+        demo.send_signal(number)
+        said = demo.communicate(timeout=30)[0]
+
+    assert "Traceback" not in said
+    eventually(lambda: not marked.processes(), within_s=60)
 
 
 def rest(terminal: int) -> bytes:

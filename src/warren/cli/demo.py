@@ -1,4 +1,4 @@
-"""``warren demo``: the embedded broker at work, to watch."""
+"""``warren demo``: the embedded broker and Spark at work, to watch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,17 @@ _ENDS = (signal.SIGINT, signal.SIGTERM)
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
-        help="watch the broker at work",
-        description="Start a broker and watch it at work for half a minute. Nothing to install, "
-        "nothing to type; Ctrl-C ends it at any moment and leaves nothing running. "
-        "The exit code is 1 if a message was lost or doubled.",
+        help="watch the broker and Spark at work",
+        description="Start a broker and watch it at work: with Spark, which makes tables of what "
+        "a shop publishes while a worker is killed, or alone. Nothing to type; Ctrl-C ends it at "
+        "any moment and leaves nothing running. The exit code is 1 if a message was lost or "
+        "doubled.",
+    )
+    parser.add_argument(
+        "--scene",
+        choices=list(SCENES),
+        help="shop: queues into tables with Spark, a minute (the default where Spark is "
+        "installed); broker: what the broker can do, half a minute",
     )
     parser.add_argument("--fast", action="store_true", help="no pauses, fewer messages")
     parser.add_argument(
@@ -41,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     stage = Stage.open(plain=options.plain, fast=options.fast)
     try:
         with _one_interrupt():
-            return _play(stage)
+            return SCENES[options.scene or _default(stage)](stage)
     except KeyboardInterrupt:
         stage.say("", "[bold]stopped[/]: broker and workers are gone")
         return 130
@@ -52,7 +59,36 @@ def _run(options: argparse.Namespace) -> int:
         stage.console.show_cursor()
 
 
-def _play(stage: Stage) -> int:
+def _default(stage: Stage) -> str:
+    """The shop, if Spark can run here."""
+    from importlib.util import find_spec
+
+    from warren.errors import JavaMissing
+    from warren.spark.java import java_home
+
+    try:
+        java_home()
+        if find_spec("pyspark") is not None:
+            return "shop"
+        missing = "PySpark is not installed: pip install 'warren[spark]'"
+    except JavaMissing as error:
+        missing = str(error)
+    stage.say(f"[dim]Without Spark, what the broker can do. ({missing})[/]", "")
+    return "broker"
+
+
+def _shop(stage: Stage) -> int:
+    from warren.cli.scenes import shop
+    from warren.cli.scenes.ledger import Ledger
+
+    ledger = Ledger()
+    with _broker() as (broker, started_ms):
+        stage.say(f"[dim]A broker started in {started_ms:.0f} ms, in this process:[/] {broker.url}")
+        shop.play(stage, broker.url, 1, ledger)
+    return 0 if ledger.adds_up else 1
+
+
+def _broker_alone(stage: Stage) -> int:
     from warren.cli.scenes import closing, failover, opening, retries, routing, speed
     from warren.cli.scenes.ledger import Ledger
 
@@ -66,6 +102,10 @@ def _play(stage: Stage) -> int:
         before = time.perf_counter()
     stopped_ms = (time.perf_counter() - before) * 1000
     return 0 if closing.play(stage, stopped_ms, ledger) else 1
+
+
+#: What can be watched, by name.
+SCENES: dict[str, Callable[[Stage], int]] = {"shop": _shop, "broker": _broker_alone}
 
 
 @contextmanager

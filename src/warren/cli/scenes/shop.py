@@ -1,0 +1,180 @@
+"""The shop: publishers, a broker, and Spark that makes tables of what they publish."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from warren.amqp import methods
+from warren.cli.scenes.ledger import Ledger
+from warren.cli.scenes.link import Link
+from warren.cli.scenes.shop_events import COUNTRIES, EXCHANGE, QUEUES, RESULTS
+from warren.cli.scenes.shop_picture import Picture
+from warren.cli.scenes.shop_reckoning import reckon
+from warren.cli.scenes.shop_watch import busy_workers, kill_all
+from warren.cli.scenes.stage import Stage
+
+_PATIENCE_S = 300.0
+#: Events, events a second, rows a micro-batch.
+_LONG, _SHORT = (60_000, 5_000, 12_000), (9_000, 4_000, 3_000)
+_KILL_AFTER = 0.3
+
+
+class Broken(ConnectionError):
+    """A process of the demo ended before its time."""
+
+
+def play(stage: Stage, url: str, number: int, ledger: Ledger) -> None:
+    """Publish, read, kill, compare."""
+    count, rate, rows = _SHORT if stage.fast else _LONG
+    stage.scene(
+        number,
+        "A shop's events, into tables",
+        f"A publisher sends {count:,} events of three types, some gzip'd, some broken, into "
+        f"{len(QUEUES)} queues. Spark reads the queues into a table for each type. In the middle "
+        "of it, one of Spark's worker processes is killed.",
+    )
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warren-demo-")))
+        link = stack.enter_context(Link(url))
+        _declare(link)
+        cast = stack.enter_context(_Cast(url, folder))
+        picture = Picture(stage, count)
+        cast.start("publisher", "shop_publisher", url, count, rate)
+        cast.start("spark", "shop_job", url, folder, rows)
+        show = _Show(cast, picture, link, urlsplit(url).port or 5672)
+        with stage.live(picture.draw):
+            show.run(count)
+        stage.say("")
+        reckon(stage, link, folder, count, picture, ledger)
+
+
+def _declare(link: Link) -> None:
+    for exchange in (EXCHANGE, RESULTS):
+        link.call(
+            methods.ExchangeDeclare(exchange=exchange, type="topic"), methods.ExchangeDeclareOk
+        )
+    bindings = [(name, EXCHANGE, f"{c}.*") for name, c in zip(QUEUES, COUNTRIES, strict=True)]
+    for name, exchange, key in [*bindings, (RESULTS, RESULTS, "#")]:
+        link.queue(name)
+        link.call(
+            methods.QueueBind(queue=name, exchange=exchange, routing_key=key), methods.QueueBindOk
+        )
+
+
+class _Cast:
+    """The processes of the scene, and what they say, line by line. None outlives the block."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._folder = folder
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        self.said: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
+
+    def __enter__(self) -> _Cast:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in self.processes.values():
+            kill_all(process.pid)
+        for process in self.processes.values():
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+
+    def start(self, name: str, module: str, *arguments: object) -> None:
+        with open(self._folder / f"{name}.log", "w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"warren.cli.scenes.{module}", *map(str, arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the demo, which ends the others
+            )
+        self.processes[name] = process
+        threading.Thread(target=self._listen, args=(name, process), daemon=True, name=name).start()
+
+    def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with suppress(ValueError):  # closed while we read: the scene is over
+            for line in process.stdout:
+                self.said.put((name, line))
+        self.said.put((name, None))
+
+    def tell(self, name: str, word: str) -> None:
+        pipe = self.processes[name].stdin
+        assert pipe is not None
+        with suppress(BrokenPipeError):
+            print(word, file=pipe, flush=True)
+
+    def last_words(self, name: str) -> str:
+        lines = (self._folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
+        return "\n".join(lines[-8:])
+
+
+class _Show:
+    """What happens between the start of the processes and the last row."""
+
+    def __init__(self, cast: _Cast, picture: Picture, link: Link, port: int) -> None:
+        self._cast, self._picture, self._link, self._port = cast, picture, link, port
+        self._done = False
+        self._looked_at = 0.0
+
+    def run(self, count: int) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not self._done:
+            if time.monotonic() > deadline:
+                raise Broken(f"not done after {_PATIENCE_S:.0f} s")
+            with suppress(queue.Empty):
+                self._hear(*self._cast.said.get(timeout=0.02))
+            self._look()
+            picture = self._picture
+            if picture.victim is None and _KILL_AFTER * count < picture.read < count:
+                self._kill()
+
+    def _hear(self, name: str, line: str | None) -> None:
+        if line is None:
+            self._ended(name)
+        elif name == "publisher":
+            self._picture.published = int(line)
+        else:
+            facts: dict[str, Any] = json.loads(line)
+            self._picture.tell(facts)
+            self._done = facts["event"] == "done"
+
+    def _ended(self, name: str) -> None:
+        process = self._cast.processes[name]
+        process.wait()
+        if process.returncode != 0 or name == "spark":
+            raise Broken(f"the process {name} ended:\n{self._cast.last_words(name)}")
+        self._cast.tell("spark", "finish")
+
+    def _look(self) -> None:
+        """How much waits in the queues, a few times a second."""
+        now = time.monotonic()
+        if now - self._looked_at > 0.25:
+            self._looked_at = now
+            self._picture.backlog = sum(self._waiting(name) for name in QUEUES)
+
+    def _waiting(self, name: str) -> int:
+        passive = methods.QueueDeclare(queue=name, passive=True)
+        return self._link.call(passive, methods.QueueDeclareOk).message_count
+
+    def _kill(self) -> None:
+        """kill -9 a worker that is reading a queue at this moment."""
+        for pid in busy_workers(self._cast.processes["spark"].pid, self._port)[:1]:
+            os.kill(pid, signal.SIGKILL)
+            self._picture.killed(pid)
