@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--scene",
         choices=list(SCENES),
-        help="shop: queues into tables with Spark, a minute (the default where Spark is "
+        help="shop: queues into tables with Spark, a minute or two (the default where Spark is "
         "installed); broker: what the broker can do, half a minute",
     )
     parser.add_argument("--fast", action="store_true", help="no pauses, fewer messages")

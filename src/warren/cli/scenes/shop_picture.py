@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 from warren.cli.scenes.stage import Stage, bar, lines
 
 _LAST_BATCHES = 6
+_LINE = "batch {}  {} rows  {} rows/s  {} s  backlog {}"
 
 
 class Picture:
@@ -39,7 +40,7 @@ class Picture:
             self.read += facts["rows"]
             self._batches.append(facts | {"backlog": self.backlog})
             if self._stage.plain:
-                self._stage.say("  ".join(_cells(self._batches[-1])))
+                self._stage.say(_LINE.format(*_cells(self._batches[-1])))
         elif kind == "summary":
             self.summary = facts["rows"]
         elif kind == "reasons":
@@ -62,7 +63,7 @@ class Picture:
             return f"{self.read:,} rows read in {len(self._batches)} batches"
         width = self._stage.width - 34
         table = Grid(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for header in ("batch", "rows", "rows/s", "batch time", "backlog then"):
+        for header in ("batch", "rows", "rows/s", "seconds", "backlog then"):
             table.add_column(header, justify="right")
         for batch in self._batches[-_LAST_BATCHES:]:
             table.add_row(*_cells(batch))
@@ -84,9 +85,9 @@ def _progress(word: str, done: int, total: int, width: int, colour: str) -> str:
 def _cells(batch: dict[str, Any]) -> tuple[str, ...]:
     rows, seconds = batch["rows"], batch["ms"] / 1000
     return (
-        f"batch {batch['id']}",
-        f"{rows:,} rows",
-        f"{rows / seconds:,.0f} rows/s",
-        f"{seconds:.1f} s",
-        f"backlog {batch['backlog']:,}",
+        str(batch["id"]),
+        f"{rows:,}",
+        f"{rows / seconds:,.0f}",
+        f"{seconds:.1f}",
+        f"{batch['backlog']:,}",
     )
