@@ -1,6 +1,8 @@
 """The Spark sink beside a raw socket: ``python -m bench.spark_sink``.
 
-raw    prepared bytes on one socket, confirms counted: what the broker can take
+raw    prepared bytes on one socket, confirms counted: the same message again and again
+ids    the same, but every message with an id of its own, as the sink's have: a broker that
+       remembers what it has read of a header gains nothing
 task   what a task of the sink does, without Spark around it: Arrow batches to confirmed messages
 spark  ``df.write.format("rabbitmq")`` of the same rows by one task, in a session that is warm
 
@@ -14,7 +16,9 @@ import argparse
 import json
 import statistics
 import time
+import uuid
 from collections.abc import Callable
+from itertools import repeat
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -24,8 +28,9 @@ import warren.spark
 from bench.brokers import launchers
 from bench.load import frames
 from bench.load.link import Link
-from bench.load.publishing import BATCH, Publisher
+from bench.load.publishing import BATCH, Batch, Publisher
 from bench.load.setup import unique
+from warren.client.publish_columns import Routes, encode_messages, join_properties, numbered_ids
 from warren.spark.writer import BatchWriter
 
 BODY_BYTES = 200
@@ -43,14 +48,25 @@ def with_queue(url: str, work: Callable[[str], float]) -> float:
             link.call(frames.delete_queue(queue), (50, 41))
 
 
-def raw(url: str, count: int) -> float:
+def raw(url: str, count: int, *, ids: bool = False) -> float:
     def work(queue: str) -> float:
-        message = frames.publish("", queue, bytes(BODY_BYTES))
-        batches = [(message * BATCH, BATCH)] * (count // BATCH)
+        batches = _with_ids(queue, count) if ids else _equal(queue, count)
         with Link(url) as link:
             return Publisher(link).run(batches).seconds
 
     return with_queue(url, work)
+
+
+def _equal(queue: str, count: int) -> list[Batch]:
+    return [(frames.publish("", queue, bytes(BODY_BYTES)) * BATCH, BATCH)] * (count // BATCH)
+
+
+def _with_ids(queue: str, count: int) -> list[Batch]:
+    ids = numbered_ids(f"{uuid.uuid4()}-0-0-", 0, count)
+    listed = join_properties({"message_id": ids}, {"delivery_mode": b"\1"}, count)
+    publish = Routes(mandatory=True).frame("", queue)
+    messages = encode_messages(repeat(publish), listed, [bytes(BODY_BYTES)] * count, 131072)
+    return [(b"".join(messages[at : at + BATCH]), BATCH) for at in range(0, count, BATCH)]
 
 
 def task(url: str, count: int) -> float:
@@ -102,6 +118,7 @@ def measure(spark: SparkSession, url: str, count: int, rounds: int) -> dict[str,
     through_spark(spark, url, count // 10)  # the first one compiles
     ways: dict[str, Callable[[], float]] = {
         "raw": lambda: raw(url, count),
+        "ids": lambda: raw(url, count, ids=True),
         "task": lambda: task(url, count),
         "spark": lambda: through_spark(spark, url, count),
     }
@@ -113,8 +130,11 @@ def measure(spark: SparkSession, url: str, count: int, rounds: int) -> dict[str,
     told = {f"{name}_per_s": round(rate) for name, rate in rates.items()}
     return {
         **told,
-        "task_to_raw": round(rates["task"] / rates["raw"], 2),
-        "spark_to_raw": round(rates["spark"] / rates["raw"], 2),
+        **{
+            f"{ours}_to_{theirs}": round(rates[ours] / rates[theirs], 2)
+            for ours in ("task", "spark")
+            for theirs in ("raw", "ids")
+        },
     }
 
 

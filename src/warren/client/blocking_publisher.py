@@ -175,7 +175,7 @@ class BlockingPublisher:
 
     def _step(self) -> None:
         link = self._connected()
-        if link.blocked_by is None and self._waiting and self._room() > 0:
+        if link.blocked_by is None and self._waiting and self._room() >= self._worth_sending():
             link.push(self._chunk(), self._watch)
         elif self._sent:
             link.pump(0.1)
@@ -188,6 +188,10 @@ class BlockingPublisher:
         if len(self._nacked) >= self.rules.window:
             return 0
         return self.rules.window - len(self._sent)
+
+    def _worth_sending(self) -> int:
+        """So much room is waited for: message by message costs the broker a read each."""
+        return min(len(self._waiting), max(1, self.rules.window // 4))
 
     def _chunk(self) -> bytes:
         """The next messages as one write; from here on they count as sent."""
