@@ -78,13 +78,24 @@ def _default(stage: Stage) -> str:
 
 
 def _shop(stage: Stage) -> int:
-    from warren.cli.scenes import shop
+    from warren.cli.scenes import sharing, shop
+    from warren.cli.scenes.ledger import Ledger
+
+    group, ledger = Ledger(), Ledger()
+    with _broker() as (broker, started_ms):
+        stage.say(f"[dim]A broker started in {started_ms:.0f} ms, in this process:[/] {broker.url}")
+        sharing.play(stage, broker.url, 1, group)
+        shop.play(stage, broker.url, 2, ledger)
+    return 0 if group.adds_up and ledger.adds_up else 1
+
+
+def _group(stage: Stage) -> int:
+    from warren.cli.scenes import sharing
     from warren.cli.scenes.ledger import Ledger
 
     ledger = Ledger()
-    with _broker() as (broker, started_ms):
-        stage.say(f"[dim]A broker started in {started_ms:.0f} ms, in this process:[/] {broker.url}")
-        shop.play(stage, broker.url, 1, ledger)
+    with _broker() as (broker, _):
+        sharing.play(stage, broker.url, 1, ledger)
     return 0 if ledger.adds_up else 1
 
 
@@ -105,7 +116,11 @@ def _broker_alone(stage: Stage) -> int:
 
 
 #: What can be watched, by name.
-SCENES: dict[str, Callable[[Stage], int]] = {"shop": _shop, "broker": _broker_alone}
+SCENES: dict[str, Callable[[Stage], int]] = {
+    "shop": _shop,
+    "group": _group,
+    "broker": _broker_alone,
+}
 
 
 @contextmanager

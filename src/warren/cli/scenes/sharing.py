@@ -1,4 +1,4 @@
-"""Scene 4: workers share many queues; one is killed, another joins, nobody else stops."""
+"""A scene: workers share many queues; one is killed, another joins, nobody else stops."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PATIENCE_S = 30.0
 _COLOURS = {"A": "cyan", "B": "magenta", "C": "green", "D": "yellow"}
 
 
-def play(stage: Stage, url: str, ledger: Ledger) -> None:
+def play(stage: Stage, url: str, number: int, ledger: Ledger) -> None:
     stage.scene(
-        4,
+        number,
         "a group",
         f"{len(QUEUES)} queues under load, workers that come and go. Each queue has one worker at "
         "a time, in order; the workers share the queues evenly. No one tells them how.",
