@@ -21,6 +21,7 @@ class PikaReader(DataSourceStreamReader):
 
     def __init__(self, options: dict[str, str]) -> None:
         self.uri, self.queues = options["uri"], options["queues"].split(",")
+        self.share = int(options["maxmessagespertrigger"]) // len(self.queues)
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return dict.fromkeys(self.queues, 0)
@@ -28,10 +29,10 @@ class PikaReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
         connection = pika.BlockingConnection(pika.URLParameters(self.uri))
         channel = connection.channel()
-        end = {
-            queue: start[queue] + channel.queue_declare(queue, passive=True).method.message_count
-            for queue in self.queues
-        }
+        end = dict(start)
+        for queue in self.queues:
+            ready = channel.queue_declare(queue, passive=True).method.message_count
+            end[queue] += min(ready, self.share)
         connection.close()
         return end
 

@@ -132,22 +132,19 @@ class Spark:
         writer = rows.select("row.*", "queue", "type").writeStream.format("parquet")
         return writer.options(path=f"{here}/table", checkpointLocation=f"{here}/checkpoint")
 
-    def rate(self, load: Load, source: str, messages: int, size: int) -> float:
-        """Messages a second of one large batch; a small one before it warms up."""
-        options: dict[str, Any] = {}
+    def rate(self, load: Load, source: str, messages: int) -> float:
+        """Messages a second of three large batches, without the first, which starts the workers."""
+        options: dict[str, Any] = {"maxMessagesPerTrigger": messages // 3}
         if source == "rabbitmq":
             options["ledger"] = str(self.folder / f"ledger{self._runs}")
-        load.fill(1000 * len(load.queues), size)
-        query = self.query(load, source, **options)
-        for count in (1000 * len(load.queues), messages):
-            if count == messages:
-                load.fill(messages, size)
-            running = query.trigger(availableNow=True).start()
-            running.awaitTermination()
-        batches = [batch for batch in running.recentProgress if batch["numInputRows"]]
-        assert sum(batch["numInputRows"] for batch in batches) == messages
-        took_ms = sum(batch["durationMs"]["triggerExecution"] for batch in batches)
-        return messages / (took_ms / 1000)
+        running = self.query(load, source, **options).trigger(processingTime="0 seconds").start()
+        try:
+            batches = _batches(running, messages)
+        finally:
+            running.stop()
+        rows = sum(batch["numInputRows"] for batch in batches[1:])
+        took_ms = sum(batch["durationMs"]["triggerExecution"] for batch in batches[1:])
+        return rows / (took_ms / 1000)
 
 
 def _batches(query: Any, messages: int) -> list[dict[str, Any]]:
@@ -266,8 +263,9 @@ def _rates(
     for _ in range(options.rounds):
         load.fill(options.messages, size)
         found["raw"].append(options.messages / load.drain_raw(options.messages))
-        found["spark"].append(spark.rate(load, "rabbitmq", options.messages, size))
-        found["pika"].append(spark.rate(load, "rabbitmq_pika", options.messages, size))
+        for name, source in (("spark", "rabbitmq"), ("pika", "rabbitmq_pika")):
+            load.fill(options.messages, size)
+            found[name].append(spark.rate(load, source, options.messages))
         load.fill(options.messages, size)
         rate, share = drain(load, options.messages)
         found["drain"].append(rate)
@@ -309,7 +307,7 @@ def _queues(options: argparse.Namespace, broker: str, url: str) -> list[Sequence
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_source", description=__doc__)
-    parser.add_argument("--messages", type=int, default=160_000)
+    parser.add_argument("--messages", type=int, default=480_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=15.0, help="how long latency is measured")
     parser.add_argument("--rates", action="store_true", help="only how fast, not the rest")
