@@ -17,16 +17,6 @@ from warren import Broker
 from warren.errors import LoginRefused, MechanismRefused, NotAmqp, TlsFailed
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def shown(ours: Authority) -> Certificate:
-    return ours.issue("broker", "/CN=localhost")
-
-
 @pytest.fixture
 def broker(shown: Certificate, ours: Authority) -> Iterator[Broker]:
     settings: dict[str, Any] = {

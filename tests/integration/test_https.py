@@ -21,22 +21,6 @@ Start = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("theirs"), "another CA")
-
-
-@pytest.fixture(scope="module")
-def shown(ours: Authority) -> Certificate:
-    """The broker's certificate."""
-    return ours.issue("broker", "/CN=localhost")
-
-
-@pytest.fixture(scope="module")
 def ann(ours: Authority) -> Certificate:
     return ours.issue("ann", "/CN=ann")
 

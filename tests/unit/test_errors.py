@@ -18,7 +18,7 @@ EXAMPLES = {"str": "some 'text'", "int": 5, "float": 2.5}
 def family(of: type[WarrenError] = WarrenError) -> Iterator[type[WarrenError]]:
     yield of
     for child in of.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(f"{errors.__name__}."):
             yield from family(child)
 
 

@@ -1,0 +1,235 @@
+"""Every error that warren raises.
+
+::
+
+    WarrenError
+      ConfigError                     a bad option; names the option and where it came from
+      UsageError                      a command line that makes no sense
+      ListenError                     the port is taken, or not ours to take
+      NotStarted                      a broker was asked for what it knows only while it runs
+      AdminError                      users, permissions, limits: a change that can't be made
+      ClientError                     what a client of a broker can run into
+        ConnectError                  no connection: HostUnreachable  LoginRefused  VhostRefused
+                                      MechanismRefused  TlsFailed  NotAmqp
+        ConnectionLost  ConnectionClosed  ChannelClosed  NoChannelLeft  ConsumerCancelled
+        PublishFailed                 Nacked  Unroutable  Unconfirmed  PublisherBlocked
+                                      RowRefused
+      ManagementError                 a call to a management API that came to nothing
+        ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
+        ApiRefused (ApiMissing)  TopologyHalfDone
+      TopologyError                   a topology file that can't be read; names the line
+      TopologyRefused                 a topology file that the broker would refuse
+      ProtocolError                   the peer's bytes are not AMQP
+      StoreError                      the data folder can't be used; nothing in it was touched
+        StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
+      SourceError                     a Spark source can't go on
+        LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
+                                      LedgerInUse  LedgerMismatch
+        QueueMissing  QueueBusy  NotSingleActive  OffsetGone
+      DecodeFailed                    a body that is not what its properties say
+      HandlerSignal                   raised by a handler to say what becomes of its message
+        Reject  Retry
+      SparkMissing  JavaMissing       what a Spark session needs is not there
+      GroupError                      a consumer group can't do what it was asked
+        Fenced  NoSuchGroup
+      Refusal                         an AMQP reply code, and what it closes
+        AccessRefused 403  NotFound 404 (Unavailable)  NothingDeclared 404
+        ResourceLocked 405 (Locked)  OtherRefusal
+        SingleActiveOnly 405  PreconditionFailed 406
+        ConnectionForced 320  FrameError 501 (MalformedText)  SyntaxRefused 502  CommandInvalid 503
+        ChannelError 504  UnexpectedFrame 505  ResourceError 506  NotAllowed 530 (TooManyChannels)
+        NotImplementedByBroker 540  InternalError 541
+
+Facts are attributes; the sentence is made in ``__str__``. Positional arguments mirror the
+signature, so that every error survives pickling.
+"""
+
+from __future__ import annotations
+
+from warren.errors.base import (
+    AdminError,
+    ConfigError,
+    ListenError,
+    NotStarted,
+    ProtocolError,
+    UsageError,
+    WarrenError,
+)
+from warren.errors.client import (
+    ChannelClosed,
+    ClientError,
+    ConnectError,
+    ConnectionClosed,
+    ConnectionLost,
+    ConsumerCancelled,
+    HostUnreachable,
+    LoginRefused,
+    MechanismRefused,
+    Nacked,
+    NoChannelLeft,
+    NotAmqp,
+    PublisherBlocked,
+    PublishFailed,
+    RowRefused,
+    TlsFailed,
+    Unconfirmed,
+    Unroutable,
+    VhostRefused,
+)
+from warren.errors.groups import (
+    DecodeFailed,
+    Fenced,
+    GroupError,
+    HandlerSignal,
+    NoSuchGroup,
+    Reject,
+    Retry,
+)
+from warren.errors.management import (
+    ApiLoginRefused,
+    ApiMissing,
+    ApiRefused,
+    ApiTimedOut,
+    ApiUnreachable,
+    ApiUntrusted,
+    ManagementError,
+    NotManagement,
+    TopologyError,
+    TopologyHalfDone,
+    TopologyRefused,
+)
+from warren.errors.refusals import (
+    AccessRefused,
+    ChannelError,
+    CommandInvalid,
+    ConnectionForced,
+    FrameError,
+    InternalError,
+    Locked,
+    MalformedText,
+    NotAllowed,
+    NotFound,
+    NothingDeclared,
+    NotImplementedByBroker,
+    OtherRefusal,
+    PreconditionFailed,
+    Refusal,
+    ResourceError,
+    ResourceLocked,
+    SingleActiveOnly,
+    SyntaxRefused,
+    TooManyChannels,
+    Unavailable,
+    UnexpectedFrame,
+)
+from warren.errors.spark import (
+    JavaMissing,
+    LedgerDamaged,
+    LedgerError,
+    LedgerGone,
+    LedgerInUse,
+    LedgerMismatch,
+    LedgerTooNew,
+    LedgerUnusable,
+    NotSingleActive,
+    OffsetGone,
+    QueueBusy,
+    QueueMissing,
+    SourceError,
+    SparkMissing,
+)
+from warren.errors.store import (
+    StoreDamaged,
+    StoreError,
+    StoreInUse,
+    StoreTooNew,
+    StoreUnusable,
+)
+
+__all__ = [
+    "AccessRefused",
+    "AdminError",
+    "ApiLoginRefused",
+    "ApiMissing",
+    "ApiRefused",
+    "ApiTimedOut",
+    "ApiUnreachable",
+    "ApiUntrusted",
+    "ChannelClosed",
+    "ChannelError",
+    "ClientError",
+    "CommandInvalid",
+    "ConfigError",
+    "ConnectError",
+    "ConnectionClosed",
+    "ConnectionForced",
+    "ConnectionLost",
+    "ConsumerCancelled",
+    "DecodeFailed",
+    "Fenced",
+    "FrameError",
+    "GroupError",
+    "HandlerSignal",
+    "HostUnreachable",
+    "InternalError",
+    "JavaMissing",
+    "LedgerDamaged",
+    "LedgerError",
+    "LedgerGone",
+    "LedgerInUse",
+    "LedgerMismatch",
+    "LedgerTooNew",
+    "LedgerUnusable",
+    "ListenError",
+    "Locked",
+    "LoginRefused",
+    "MalformedText",
+    "ManagementError",
+    "MechanismRefused",
+    "Nacked",
+    "NoChannelLeft",
+    "NoSuchGroup",
+    "NotAllowed",
+    "NotAmqp",
+    "NotFound",
+    "NotImplementedByBroker",
+    "NotManagement",
+    "NotSingleActive",
+    "NotStarted",
+    "NothingDeclared",
+    "OffsetGone",
+    "OtherRefusal",
+    "PreconditionFailed",
+    "ProtocolError",
+    "PublishFailed",
+    "PublisherBlocked",
+    "QueueBusy",
+    "QueueMissing",
+    "Refusal",
+    "Reject",
+    "ResourceError",
+    "ResourceLocked",
+    "Retry",
+    "RowRefused",
+    "SingleActiveOnly",
+    "SourceError",
+    "SparkMissing",
+    "StoreDamaged",
+    "StoreError",
+    "StoreInUse",
+    "StoreTooNew",
+    "StoreUnusable",
+    "SyntaxRefused",
+    "TlsFailed",
+    "TooManyChannels",
+    "TopologyError",
+    "TopologyHalfDone",
+    "TopologyRefused",
+    "Unavailable",
+    "Unconfirmed",
+    "UnexpectedFrame",
+    "Unroutable",
+    "UsageError",
+    "VhostRefused",
+    "WarrenError",
+]

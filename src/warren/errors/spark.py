@@ -1,0 +1,188 @@
+"""What a Spark source, sink or session can run into."""
+
+from __future__ import annotations
+
+from warren.errors.base import WarrenError
+
+
+class SourceError(WarrenError):
+    """A Spark source can't go on."""
+
+
+class LedgerError(SourceError):
+    """A ledger that can't be used; nothing was acknowledged that is not safe in it."""
+
+
+class LedgerUnusable(LedgerError):
+    """The ledger's files can't be read or written."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} can't be used ({self.reason}); what could not be written "
+            "there was not acknowledged, so nothing is lost: make room or repair access, and "
+            "start the query again"
+        )
+
+
+class LedgerDamaged(LedgerError):
+    """A file of the ledger is not what was written."""
+
+    def __init__(self, place: str, file: str, reason: str) -> None:
+        super().__init__(place, file, reason)
+        self.place, self.file, self.reason = place, file, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file} in the ledger {self.place} is damaged ({self.reason}); the messages in "
+            "it were acknowledged and are nowhere else: restore the file from a backup (`warren "
+            "ledger verify` lists what is wrong), or give its rows up by deleting it"
+        )
+
+
+class LedgerTooNew(LedgerError):
+    """The ledger was written in a format this version does not know."""
+
+    def __init__(self, place: str, found: str, known: int) -> None:
+        super().__init__(place, found, known)
+        self.place, self.found, self.known = place, found, known
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} has format {self.found}, this warren knows format "
+            f"{self.known}; nothing was changed. Use the version of warren that wrote it."
+        )
+
+
+class LedgerGone(LedgerError):
+    """The ledger is not the one the query began with."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} is not the one this query began with ({self.reason}): "
+            "messages that were acknowledged may be in that one only. Put it back; or, if it is "
+            "lost for good, start with a new checkpoint"
+        )
+
+
+class LedgerInUse(LedgerError):
+    """The ledger belongs to another query."""
+
+    def __init__(self, place: str, owner: str, asking: str) -> None:
+        super().__init__(place, owner, asking)
+        self.place, self.owner, self.asking = place, owner, asking
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} belongs to {self.owner}, not to {self.asking}: give this "
+            "query a ledger of its own. If the other is gone for good and this one is to go on "
+            "from what is kept, delete the ledger's file 'owner.json'"
+        )
+
+
+class LedgerMismatch(LedgerError):
+    """A segment does not fit the offsets that Spark asks for."""
+
+    def __init__(self, place: str, queue: str, reason: str) -> None:
+        super().__init__(place, queue, reason)
+        self.place, self.queue, self.reason = place, queue, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} and the checkpoint don't belong together: of queue "
+            f"'{self.queue}', {self.reason}"
+        )
+
+
+class QueueMissing(SourceError):
+    """A queue that is to be read is not there."""
+
+    def __init__(self, queue: str, vhost: str) -> None:
+        super().__init__(queue, vhost)
+        self.queue, self.vhost = queue, vhost
+
+    def __str__(self) -> str:
+        return (
+            f"no queue '{self.queue}' in vhost '{self.vhost}': declare it, correct the option "
+            "'queues', or wait for it with option onMissingQueue=wait"
+        )
+
+
+class QueueBusy(SourceError):
+    """Somebody else consumes from the queue."""
+
+    def __init__(self, queue: str, waited_s: float) -> None:
+        super().__init__(queue, waited_s)
+        self.queue, self.waited_s = queue, waited_s
+
+    def __str__(self) -> str:
+        return (
+            f"queue '{self.queue}' has had another consumer for {self.waited_s:g} s, and order "
+            "and exactly-once need it alone: stop the other one (`warren list consumers` or the "
+            "management page shows it), or give Spark a queue of its own bound to the same exchange"
+        )
+
+
+class OffsetGone(SourceError):
+    """A stream no longer holds what is to be read next."""
+
+    def __init__(self, queue: str, wanted: int, found: int) -> None:
+        super().__init__(queue, wanted, found)
+        self.queue, self.wanted, self.found = queue, wanted, found
+
+    def __str__(self) -> str:
+        return (
+            f"stream '{self.queue}' was to be read from offset {self.wanted}, and begins at "
+            f"{self.found}: its retention has dropped what lies between. Keep more (x-max-age, "
+            "x-max-length-bytes), or go on without it with a new checkpoint"
+        )
+
+
+class NotSingleActive(SourceError):
+    """A quorum queue without a single active consumer."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(queue)
+        self.queue = queue
+
+    def __str__(self) -> str:
+        return (
+            f"quorum queue '{self.queue}' lets several consumers in at once, so a task that is "
+            "thought dead could take messages beside its successor: declare the queue with the "
+            "argument x-single-active-consumer=true (it can't be added later: move the messages "
+            "to a new queue)"
+        )
+
+
+class SparkMissing(WarrenError):
+    """PySpark can't be imported."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"PySpark is not installed ({self.reason}): pip install 'warren[spark]'"
+
+
+class JavaMissing(WarrenError):
+    """There is no Java that Spark runs on."""
+
+    def __init__(self, oldest: int, found: str = "") -> None:
+        super().__init__(oldest, found)
+        self.oldest, self.found = oldest, found
+
+    def __str__(self) -> str:
+        found = f"{self.found}, which is too old" if self.found else "there is none"
+        return (
+            f"Spark needs Java {self.oldest} or newer, and neither JAVA_HOME nor PATH nor "
+            f"/usr/lib/jvm has it ({found}): install one, as with "
+            f"apt-get install openjdk-{self.oldest}-jre-headless, or set JAVA_HOME"
+        )
