@@ -194,3 +194,13 @@ def test_queues_are_durable_only_where_the_broker_takes_no_others() -> None:
     assert durable("RabbitMQ", "4.3.0")
     assert durable("RabbitMQ", "5.0.0-beta.1")
     assert not durable("LavinMQ", "2.9.0")
+
+
+async def test_every_connection_of_a_member_has_the_heartbeat_of_the_group(
+    workers: Workers,
+) -> None:
+    await workers.declare(1)
+    (worker,) = await workers.join_many(1, heartbeat_s=6)
+    session = worker.group._session
+    connections = (session._connection, session._coordinator._voice)
+    assert [each.link.session.heartbeat_s for each in connections] == [3, 3]

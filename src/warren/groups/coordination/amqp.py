@@ -190,7 +190,11 @@ class AmqpCoordinator(Coordinator):
 
     # -- speaking and hearing --------------------------------------------------------------------
     async def _open_mouth(self, member: str) -> None:
-        self._voice = await connect(self.url, name=f"{self.group} {member} voice")
+        # A network that swallows everything is noticed by both connections after the same time.
+        heartbeat_s = self._connected.addresses[0].heartbeat_s
+        self._voice = await connect(
+            self.url, name=f"{self.group} {member} voice", heartbeat_s=heartbeat_s
+        )
         self._mouth = await self._voice.channel()
 
     async def _open_ears(self, member: str) -> None:
