@@ -52,6 +52,7 @@ soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every
 bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep)
+	$(if $(ARGS),,$(BIN)/python -m bench.frameworks --keep)
 
 docs: $(INSTALLED)  ## write docs/reference anew
 	$(BIN)/python tools/build_docs.py

@@ -25,15 +25,14 @@ from datetime import UTC, datetime
 from statistics import median, quantiles
 from typing import Any
 
+from bench import group_report
 from bench.brokers import launchers
-from bench.load.process import ROOT
 from bench.machine import describe
 from warren.client import Channel, Delivery, connect
 from warren.groups.group import Group
 from warren.groups.listener import Ordered
 
 GROUP = "bench-groups"
-RESULTS = ROOT / "bench" / "results" / "groups"
 
 
 # -- a member --------------------------------------------------------------------------------------
@@ -282,7 +281,7 @@ def main() -> None:
     add("--coordinator", default="amqp")
     add("--kills", type=int, default=50)
     add("--only", choices=["failover", "join"])
-    add("--keep", action="store_true", help="keep the result in bench/results")
+    add("--keep", action="store_true", help="keep the result in bench/results/groups")
     add("--member", action="store_true", help=argparse.SUPPRESS)
     add("--queues", type=int, default=200, help=argparse.SUPPRESS)
     add("--min-interval", type=float, default=3.0, help=argparse.SUPPRESS)
@@ -294,9 +293,7 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     if options.keep:
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S")
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        file = RESULTS / f"{stamp}-{result['machine']['commit']}.json"
-        file.write_text(json.dumps(result, indent=1) + "\n")
+        group_report.keep("groups", f"{stamp}-{result['machine']['commit']}", result)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

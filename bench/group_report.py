@@ -1,0 +1,153 @@
+"""Results of ``bench.groups`` and ``bench.frameworks``: kept as JSON, shown as tables.
+
+    python -m bench.group_report       writes the tables into README.md and the guide anew
+
+A page has a place for a table: ``<!-- bench groups FILE -->`` to ``<!-- /bench groups -->``. It
+names the kept result that its figures are from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.load.process import ROOT
+from bench.report import as_text
+
+RESULTS = ROOT / "bench" / "results"
+PAGES = (ROOT / "README.md", ROOT / "docs/guide/groups.md", ROOT / "docs/guide/handlers.md")
+PLACE = re.compile(r"<!-- bench (groups|frameworks) (\S*) -->\n.*?<!-- /bench \1 -->", re.DOTALL)
+NAMES = {"rabbitmq": "RabbitMQ", "warren": "warren"}
+Result = dict[str, Any]
+Table = list[Sequence[str]]
+
+
+# -- kept results --------------------------------------------------------------------------------
+def keep(kind: str, name: str, result: Result) -> Path:
+    folder = RESULTS / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path
+
+
+def newest(kind: str) -> Path | None:
+    return max((RESULTS / kind).glob("*.json"), default=None)
+
+
+def load(path: Path) -> Result:
+    result: Result = json.loads(path.read_text())
+    return result
+
+
+# -- groups --------------------------------------------------------------------------------------
+def groups_table(result: Result) -> Table:
+    measured = [result["groups"][broker] for broker in NAMES]
+    kills = measured[0]["failover"]["kills"]
+
+    def row(words: str, goal: str, cell: Callable[[Result], str]) -> Sequence[str]:
+        return (words, *(cell(each) for each in measured), goal)
+
+    def ms(percentile: str) -> Callable[[Result], str]:
+        return lambda each: f"{each['failover']['ms'][percentile]} ms"
+
+    def joined(key: str, unit: str = "") -> Callable[[Result], str]:
+        return lambda each: f"{each['join'][key]}{unit}"
+
+    return [
+        ("", *(f"on {name}" for name in NAMES.values()), "goal"),
+        row("`kill -9` to the next holder's first message, p50", "", ms("p50")),
+        row(f"the same, p99 ({kills} kills, 4 members, 200 queues)", "≤ 250 ms", ms("p99")),
+        row("an 11th member joins, 1,000 queues: moved", "90 or 91", joined("moved")),
+        row("joined to balanced", "≤ 5 s", joined("seconds_joined_to_balanced", " s")),
+        row(
+            "queues that stayed and were disturbed",
+            "0",
+            joined("queues_that_stayed_and_were_touched"),
+        ),
+    ]
+
+
+def groups_markdown(path: Path) -> str:
+    result = load(path)
+    return f"{_markdown(groups_table(result))}\n\n{_caption(path, result)}"
+
+
+# -- frameworks ----------------------------------------------------------------------------------
+def frameworks_table(result: Result) -> Table:
+    """Medians of the rounds, and how many times faster warren is, on each broker."""
+    brokers: dict[str, dict[str, list[float]]] = result["frameworks"]
+    headings = ["messages/s through a handler that does nothing"]
+    for broker in brokers:
+        headings += [f"on {NAMES.get(broker, broker)}", "warren is"]
+    lines: Table = [headings]
+    for name, number in result["versions"].items():
+        cells = [name if name == "warren" else f"{name} {number}"]
+        for rates in brokers.values():
+            cells += _rate_and_ratio(rates, name)
+        lines.append(cells)
+    return lines
+
+
+def _rate_and_ratio(rates: dict[str, list[float]], name: str) -> list[str]:
+    if name not in rates:
+        return ["failed", ""]
+    rate = median(rates[name])
+    ratio = f"{median(rates['warren']) / rate:.1f} x" if "warren" in rates else ""
+    return [f"{rate:,.0f}", "" if name == "warren" else ratio]
+
+
+def frameworks_text(result: Result) -> str:
+    return as_text(frameworks_table(result))
+
+
+def frameworks_markdown(path: Path) -> str:
+    result = load(path)
+    return f"{_markdown(frameworks_table(result))}\n\n{_caption(path, result)}"
+
+
+# -- pages ---------------------------------------------------------------------------------------
+SHOW: dict[str, Callable[[Path], str]] = {
+    "groups": groups_markdown,
+    "frameworks": frameworks_markdown,
+}
+
+
+def place(kind: str, path: Path) -> str:
+    """A table with the marks around it."""
+    return f"<!-- bench {kind} {path.name} -->\n{SHOW[kind](path)}\n<!-- /bench {kind} -->"
+
+
+def with_newest(text: str) -> str:
+    def fill(found: re.Match[str]) -> str:
+        path = newest(found[1])
+        return found[0] if path is None else place(found[1], path)
+
+    return PLACE.sub(fill, text)
+
+
+def _markdown(table: Table) -> str:
+    rule = ["---", *("--:" for _ in table[0][1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [table[0], rule, *table[1:]])
+
+
+def _caption(path: Path, result: Result) -> str:
+    about = result["machine"]
+    parts = (f"{about['cpu']}, {about['cores']} cores", f"Python {about['python']}")
+    return "; ".join((*parts, f"commit {about['commit']}", path.name[:10]))
+
+
+def main() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        if (new := with_newest(text)) != text:
+            page.write_text(new)
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
