@@ -86,17 +86,32 @@ def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator
         _check(tap)
         if not tap.offsets or (tap.offsets[-1] + 1 < wanted.end and len(tap.offsets) < _PART):
             continue
-        batch, last = _batch(tap, wanted)
-        if at == wanted.start and batch.num_rows and batch["offset"][0].as_py() > at:
-            raise OffsetGone(wanted.queue, at, batch["offset"][0].as_py())
-        at = last + 1
+        batch, offsets = _batch(tap, wanted)
+        missing = _first_missing(at, offsets)
+        if missing < min(wanted.end, offsets[-1]):
+            # RabbitMQ uses up an offset of its own where a segment of the log begins.
+            head = stream_start(link, wanted.queue, "first")
+            if head > missing:
+                raise OffsetGone(wanted.queue, missing, head)
+        at = offsets[-1] + 1
         yield from slices(batch)
 
 
-def _batch(tap: StreamTap, wanted: Range) -> tuple[pa.RecordBatch, int]:
-    """What came, without what lies before or behind the range, and the last offset seen."""
+def _first_missing(at: int, offsets: list[int]) -> int:
+    """The first offset from ``at`` on that did not come."""
+    if offsets[0] == at and offsets[-1] - at + 1 == len(offsets):
+        return offsets[-1] + 1
+    for offset in offsets:
+        if offset > at:
+            break
+        at = max(at, offset + 1)
+    return at
+
+
+def _batch(tap: StreamTap, wanted: Range) -> tuple[pa.RecordBatch, list[int]]:
+    """What came, without what lies before or behind the range, and all offsets seen."""
     took, offsets = tap.take()
     batch = to_batch(took, wanted.queue, 0, int(time.time() * 1e6))
     batch = batch.set_column(1, batch.schema.field(1), pa.array(offsets, pa.int64()))
     inside = [wanted.start <= offset < wanted.end for offset in offsets]
-    return batch.filter(pa.array(inside)), offsets[-1]
+    return batch.filter(pa.array(inside)), offsets

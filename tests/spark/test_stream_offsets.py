@@ -1,0 +1,77 @@
+"""Offsets of a stream: what its retention has dropped is missed, and what never was is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pika import spec
+
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.wire import Channel
+from warren.client.blocking import BlockingConnection
+from warren.errors import OffsetGone
+from warren.spark.drain_job import Range
+from warren.spark.options import SourceOptions
+from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
+
+COUNT = 40
+#: A few messages fill a segment of the log: retention drops whole ones.
+SMALL = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 4_000}
+
+
+def fill(channel: Channel, stream: str, **more: Any) -> None:
+    channel.declare(stream, durable=True, arguments={**SMALL, **more})
+    channel.confirm()
+    for number in range(COUNT):
+        channel.publish(stream, b"%08d" % number + bytes(1000))
+        channel.expect(spec.Basic.Ack)  # one by one: what is written at once is not divided
+
+
+def read(broker: TestBroker, stream: str, start: int, end: int) -> list[int]:
+    options = SourceOptions.parse({"uri": broker.url, "queues": stream})
+    batches = stream_rows(options, [Range(stream, start, end, STREAM)])
+    return [int(body[:8]) for batch in batches for body in batch.column("body").to_pylist()]
+
+
+def edges(broker: TestBroker, stream: str) -> tuple[int, int]:
+    options = SourceOptions.parse({"uri": broker.url, "queues": stream})
+    with BlockingConnection.open(options.endpoints) as link:
+        return stream_start(link, stream, "first"), stream_end(link, stream)
+
+
+def what_is_left(broker: TestBroker, stream: str) -> list[int]:
+    try:
+        return read(broker, stream, *edges(broker, stream))
+    except OffsetGone:  # it is being trimmed right now
+        return []
+
+
+def test_a_range_that_retention_has_dropped_is_an_error_not_a_gap(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("trimmed")
+    fill(channel, stream, **{"x-max-length-bytes": 12_000})
+    eventually(lambda: edges(broker, stream)[0] > 4, within_s=30)
+
+    for until in (2, edges(broker, stream)[1]):
+        with pytest.raises(OffsetGone, match=f"'{stream}' was to be read from offset 0"):
+            read(broker, stream, 0, until)
+
+    left = eventually(lambda: what_is_left(broker, stream), within_s=30)
+    assert left == list(range(COUNT - len(left), COUNT))
+
+
+def test_offsets_that_the_broker_uses_up_itself_are_not_missed(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("segments")
+    fill(channel, stream)
+    eventually(lambda: len(read(broker, stream, 0, edges(broker, stream)[1])) == COUNT, within_s=30)
+    end = edges(broker, stream)[1]
+
+    for start in range(end - 12, end):  # also where a segment begins
+        found = read(broker, stream, start, end)
+        assert found == list(range(COUNT - len(found), COUNT))
