@@ -162,6 +162,7 @@ AREAS = {
     "publishing": "Publishing",
     "consumers": "Consuming",
     "access": "Access",
+    "tls": "TLS",
     "management": "The management API",
     "cli": "The command line",
     "client": "The client",
@@ -171,6 +172,10 @@ AREAS = {
 }
 #: Words of a test's name that are spelled another way, in the order they are looked for.
 SPELLING: tuple[tuple[str, str], ...] = (
+    (r"\bconnections tls\b", "connection's TLS"),
+    (r"\btls\b", "TLS"),
+    (r"\bca\b", "CA"),
+    (r"\b[Ee]xternal (is offered|without)\b", r"EXTERNAL \1"),
     (r"\b(cancel|close|consume|declare|flow|get|open) ok\b", r"\1-ok"),
     (r"\banswers get empty\b", "answers get-empty"),
     (r"\bno (ack|wait|local)\b", r"no-\1"),

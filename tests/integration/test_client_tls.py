@@ -91,15 +91,20 @@ async def test_a_certificate_instead_of_a_password(broker: Broker, ours: Authori
         await warren.connect(url)
 
 
-async def test_a_broker_that_knows_no_certificates_says_what_it_knows(
+async def test_a_broker_that_asks_for_no_certificates_knows_none(
     shown: Certificate, ours: Authority
 ) -> None:
     with Broker.in_thread(
         tls_port=0, tls_certificate=shown.certificate, tls_key=shown.key
     ) as broker:
         url = f"{broker.tls_url}?auth_mechanism=external"
-        with pytest.raises(MechanismRefused, match=r"nobody log in by EXTERNAL, only by PLAIN"):
+        with pytest.raises(LoginRefused, match="the client certificate"):
             await warren.connect(url, tls=ours.client())
+
+
+async def test_a_mechanism_that_the_broker_does_not_offer_is_named(broker: Broker) -> None:
+    with pytest.raises(MechanismRefused, match=r"nobody log in by EXTERNAL, only by PLAIN"):
+        await warren.connect(f"{broker.url}?auth_mechanism=external")
 
 
 async def test_a_certificate_that_nobody_knows_is_not_trusted(broker: Broker) -> None:

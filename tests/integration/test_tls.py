@@ -1,9 +1,8 @@
-"""AMQP over TLS: certificates of the broker and of its clients, and logging in by them."""
+"""AMQP over TLS: what is our broker's own; the rest is in ``contract/tls``."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import pytest
 from tests.support.certificates import Authority, Certificate
 from tests.support.eventually import eventually
 from warren import Broker
-from warren.client.management import Management
 from warren.errors import ConfigError, ListenError
 from warren.server.tls import tls_facts
 
@@ -60,17 +58,6 @@ def entered(
         connection.close()
 
 
-EXTERNAL = pika.credentials.ExternalCredentials()
-
-
-def test_a_client_that_trusts_the_ca_comes_in(start: Start, ours: Authority) -> None:
-    with start() as broker, entered(broker, ours.client()) as connection:
-        channel = connection.channel()
-        queue = channel.queue_declare("", exclusive=True).method.queue
-        channel.basic_publish("", queue, b"x" * 300_000)
-        assert channel.basic_get(queue)[2] == b"x" * 300_000
-
-
 def test_the_url_says_amqps(start: Start) -> None:
     with start() as broker:
         assert broker.tls_url == f"amqps://guest:guest@127.0.0.1:{broker.tls_port}/"
@@ -87,18 +74,6 @@ def test_plain_connections_are_served_beside(start: Start) -> None:
         pika.BlockingConnection(pika.URLParameters(broker.url)).close()
 
 
-def test_a_client_that_does_not_trust_the_ca_stays_out(start: Start, theirs: Authority) -> None:
-    with start() as broker, pytest.raises(ssl.SSLCertVerificationError):
-        entered(broker, theirs.client()).__enter__()
-
-
-def test_plain_amqp_on_the_tls_port_is_refused(start: Start) -> None:
-    with start() as broker:
-        parameters = pika.ConnectionParameters("127.0.0.1", broker.tls_port, socket_timeout=5)
-        with pytest.raises(pika.exceptions.AMQPConnectionError):
-            pika.BlockingConnection(parameters)
-
-
 def test_old_versions_of_tls_are_refused(start: Start, ours: Authority) -> None:
     context = ours.client()
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
@@ -110,130 +85,7 @@ def test_old_versions_of_tls_are_refused(start: Start, ours: Authority) -> None:
         entered(broker, context).__enter__()
 
 
-# -- client certificates ---------------------------------------------------------------------------
-def test_a_client_without_a_certificate_stays_out_where_one_is_required(
-    start: Start, ours: Authority
-) -> None:
-    with (
-        start(tls_ca=ours.ca, tls_verify="required") as broker,
-        pytest.raises(pika.exceptions.AMQPError),
-    ):
-        entered(broker, ours.client()).__enter__()
-
-
-def test_a_client_with_a_certificate_of_another_ca_stays_out(
-    start: Start, ours: Authority, theirs: Authority
-) -> None:
-    stranger = theirs.issue("stranger", "/CN=ann")
-    with (
-        start(tls_ca=ours.ca, tls_verify="optional") as broker,
-        pytest.raises(pika.exceptions.AMQPError),
-    ):
-        entered(broker, ours.client(stranger)).__enter__()
-
-
-def test_a_client_with_a_certificate_may_log_in_by_password(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    with (
-        start(tls_ca=ours.ca, tls_verify="required") as broker,
-        entered(broker, ours.client(ann)) as connection,
-    ):
-        assert connection.is_open
-
-
-def test_a_client_logs_in_by_its_common_name(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    settings = {"tls_verify": "required", "tls_login_from": "common_name"}
-    with start(tls_ca=ours.ca, **settings) as broker:
-        broker.administer(lambda admin: admin.put_user("ann"))
-        broker.set_permissions("ann")
-        with entered(broker, ours.client(ann), EXTERNAL) as connection:
-            connection.channel().basic_publish(
-                "", "nowhere", b"", pika.BasicProperties(user_id="ann")
-            )
-            connection.channel()
-
-
-def test_a_client_logs_in_by_its_distinguished_name(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    with start(tls_ca=ours.ca, tls_verify="optional") as broker:
-        broker.administer(lambda admin: admin.put_user("CN=ann,O=Shop\\, Ltd,C=GB"))
-        broker.set_permissions("CN=ann,O=Shop\\, Ltd,C=GB")
-        with entered(broker, ours.client(ann), EXTERNAL) as connection:
-            assert connection.is_open
-
-
-def refused(broker: Broker, context: ssl.SSLContext) -> bool:
-    with pytest.raises(pika.exceptions.ProbableAuthenticationError) as caught:
-        entered(broker, context, EXTERNAL).__enter__()
-    return "Login was refused using authentication mechanism EXTERNAL" in str(caught.value)
-
-
-def test_a_certificate_that_names_nobody_known_is_refused(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    with start(tls_ca=ours.ca, tls_verify="optional") as broker:
-        assert refused(broker, ours.client(ann))
-
-
-def test_external_without_a_certificate_is_refused(start: Start, ours: Authority) -> None:
-    with start(tls_ca=ours.ca, tls_verify="optional") as broker:
-        assert refused(broker, ours.client())
-
-
-def test_external_is_not_offered_where_certificates_are_not_verified(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    with start() as broker, pytest.raises(pika.exceptions.AuthenticationError):
-        entered(broker, ours.client(ann), EXTERNAL).__enter__()
-
-
 # -- what the management API tells -----------------------------------------------------------------
-def told(broker: Broker) -> dict[str, Any]:
-    with Management(broker.management_url) as api:
-        (row,) = api.get("connections")
-    return {key: row[key] for key in sorted(row) if key.startswith(("ssl", "peer_cert"))}
-
-
-def test_a_connections_tls_is_told_in_rabbitmqs_words(
-    start: Start, ours: Authority, ann: Certificate
-) -> None:
-    context = ours.client(ann)
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
-    with (
-        start(tls_ca=ours.ca, tls_verify="required", management_port=0) as broker,
-        entered(broker, context),
-    ):
-        found = told(broker)
-    validity = found.pop("peer_cert_validity")
-    assert found == {
-        "peer_cert_issuer": "CN=test CA",
-        "peer_cert_subject": "CN=ann,O=Shop\\, Ltd,C=GB",
-        "ssl": True,
-        "ssl_cipher": "aes_256_gcm",
-        "ssl_hash": "aead",
-        "ssl_key_exchange": "ecdhe_ecdsa",
-        "ssl_protocol": "tlsv1.2",
-    }
-    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-    assert re.fullmatch(f"{moment} - {moment}", validity)
-
-
-def test_without_a_client_certificate_none_is_told(start: Start, ours: Authority) -> None:
-    with start(management_port=0) as broker, entered(broker, ours.client()):
-        found = told(broker)
-    assert (found["ssl"], found["ssl_protocol"], found["ssl_key_exchange"]) == (
-        True,
-        "tlsv1.3",
-        "any",
-    )
-    assert found["peer_cert_subject"] is None
-
-
 @pytest.mark.parametrize(
     ("cipher", "version", "words"),
     [

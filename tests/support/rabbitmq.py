@@ -18,7 +18,12 @@ from tests.support.eventually import eventually
 from tests.support.servers import Run, ServerEnded, free_ports, missing
 from tests.support.wire import Connection, Gone
 
-PLUGINS = ("rabbitmq_management", "rabbitmq_consistent_hash_exchange", "rabbitmq_stream")
+PLUGINS = (
+    "rabbitmq_management",
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_stream",
+    "rabbitmq_auth_mechanism_ssl",
+)
 # Not the one in PATH: Debian's wrapper there insists on the user rabbitmq.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 

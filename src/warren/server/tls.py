@@ -209,6 +209,6 @@ class TlsProtocol(AmqpProtocol):
         tls = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if self._verified else None
         self.connection.tls = tls_facts(tls.cipher(), certificate)
-        if self._verified:
-            self.connection.mechanisms = f"{MECHANISMS} EXTERNAL"
-            self.connection.certificate = certificate_name(certificate, self._login_from)
+        # Offered to who can't use it, too, as RabbitMQ does: the refusal says more than silence.
+        self.connection.mechanisms = f"{MECHANISMS} EXTERNAL"
+        self.connection.certificate = certificate_name(certificate, self._login_from)
