@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
 import warren.spark
+from tests.support.spark_cluster import QUICK_JAVA
 from warren.errors import LedgerUnusable
 from warren.spark.columns import DDL
 from warren.spark.drain import Drain
@@ -28,7 +29,9 @@ class RefusingFiles(LocalFiles):
     """A disk that is full for as long as a file says so."""
 
     def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
-        if (Path(self.place).parent / "disk-full").exists() and name.endswith(".arrow"):
+        folder = Path(self.place).parent
+        if (folder / "disk-full").exists() and name.endswith(".arrow"):
+            (folder / "disk-refused").touch()
             raise LedgerUnusable(self.place, f"[Errno {errno.ENOSPC}] No space left on device")
         return super().put_new(name, data, lasting=lasting)
 
@@ -69,7 +72,12 @@ def main(master: str, uri: str, queues: str, folder: Path) -> None:
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.pyspark.python": sys.executable,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.cores.max": 2,
+        "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.executor.extraJavaOptions": QUICK_JAVA,
     })  # fmt: skip
     spark.dataSource.register(RefusingSource)
     while True:

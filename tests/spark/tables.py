@@ -37,3 +37,28 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def numbers(folder: Path, queue: str | None = None) -> list[int]:
     """The bodies, as numbers."""
     return [int(row["body"]) for row in rows(folder) if queue in (None, row["queue"])]
+
+
+class GrowingTable:
+    """A table that is looked at often: what is committed does not change, and is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._counts: dict[Path, int] = {}
+
+    def count(self) -> int:
+        """How many rows there are now."""
+        files = committed_files(self._folder)
+        for path in files:
+            if path not in self._counts:
+                self._counts[path] = pq.read_metadata(path).num_rows
+        return sum(self._counts[path] for path in files)
+
+    def numbers(self) -> dict[str, list[int]]:
+        """The bodies as numbers, of each queue, in the order of offsets."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for path in committed_files(self._folder):
+            columns = pq.ParquetFile(path).read(["queue", "offset", "body"]).to_pydict()
+            for queue, offset, body in zip(*columns.values(), strict=True):
+                found.setdefault(queue, []).append((offset, int(body)))
+        return {queue: [number for _, number in sorted(each)] for queue, each in found.items()}

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import tables
 from tests.spark.drains import publish
+from tests.spark.queries import Query
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
@@ -20,35 +21,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 # What a broker does is held to both brokers in ``test_exactly_once_steps``; starting queries takes
 # its time, so what is Spark's part is tried on one.
 on_one_broker = pytest.mark.parametrize("broker", ["warren"], indirect=True)
-
-
-class Query:
-    """Queues to Parquet, with a checkpoint and a ledger."""
-
-    def __init__(self, spark: SparkSession, uri: str, folder: Path) -> None:
-        self.spark, self.uri, self.folder = spark, uri, folder
-
-    def frame(self, queues: str, **options: Any) -> DataFrame:
-        given = {"uri": self.uri, "queues": queues, "ledger": str(self.folder / "ledger")}
-        return self.spark.readStream.format("rabbitmq").options(**{**given, **options}).load()
-
-    def start(self, frame: DataFrame, **trigger: Any) -> Any:
-        writer = frame.writeStream.format("parquet").option("path", str(self.folder / "table"))
-        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
-        return writer.trigger(**trigger).start()
-
-    def run(self, queues: str, **options: Any) -> list[dict[str, Any]]:
-        """All that is there now; the progress of each batch that had rows."""
-        query = self.start(self.frame(queues, **options), availableNow=True)
-        try:
-            query.awaitTermination(120)
-            return [each for each in query.recentProgress if each["numInputRows"]]
-        finally:
-            query.stop()
-
-    def numbers(self, queue: str | None = None) -> list[int]:
-        """What is in the table, in the order of offsets."""
-        return tables.numbers(self.folder / "table", queue)
 
 
 @pytest.fixture

@@ -1,0 +1,53 @@
+"""Streaming queries as a user writes them: queues to Parquet, with a checkpoint and a ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import tables
+
+#: Spark gives a source's process ten seconds to start, and has no setting for it: on a machine that
+#: does much else, that is not always enough. Such a query is started again, from its checkpoint.
+_TOO_SLOW = "Python worker failed to connect back"
+
+
+class Query:
+    """One query, run as often as a test likes."""
+
+    def __init__(
+        self, spark: SparkSession, uri: str, folder: Path, source: str = "rabbitmq"
+    ) -> None:
+        self.spark, self.uri, self.folder, self.source = spark, uri, folder, source
+
+    def frame(self, queues: str, **options: Any) -> DataFrame:
+        given = {"uri": self.uri, "queues": queues, "ledger": str(self.folder / "ledger")}
+        return self.spark.readStream.format(self.source).options(**{**given, **options}).load()
+
+    def start(self, frame: DataFrame, **trigger: Any) -> Any:
+        writer = frame.writeStream.format("parquet").option("path", str(self.folder / "table"))
+        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+        return writer.trigger(**trigger).start()
+
+    def run(self, queues: str, **options: Any) -> list[dict[str, Any]]:
+        """All that is there now; the progress of each batch that had rows."""
+        done: list[dict[str, Any]] = []
+        for attempt in range(6):
+            query = self.start(self.frame(queues, **options), availableNow=True)
+            try:
+                query.awaitTermination(120)
+                break
+            except StreamingQueryException as error:
+                if _TOO_SLOW not in str(error) or attempt == 5:
+                    raise
+            finally:
+                done += [each for each in query.recentProgress if each["numInputRows"]]
+                query.stop()
+        return done
+
+    def numbers(self, queue: str | None = None) -> list[int]:
+        """What is in the table, in the order of offsets."""
+        return tables.numbers(self.folder / "table", queue)
