@@ -93,20 +93,23 @@ def match_settled(returned: Sequence[Key], recent: Sequence[Key]) -> frozenset[i
     """Which messages a broker gives out again that forgot acknowledgements when it was killed.
 
     It forgets the last ones: what comes back is the end of what was ever taken, in order, in
-    front of all else. That run is dropped if none of its messages looks like another one; and,
-    wherever it stands, a message with an id of its own. Two equal messages are never taken for
-    one: doubling one is better than losing one.
+    front of all else. That run is dropped if none of its messages looks like another one, taken or
+    returned; and, wherever it stands, a message with an id of its own. Two equal messages are never
+    taken for one: doubling one is better than losing one.
     """
-    alike = Counter(recent)
+    alike, back = Counter(recent), Counter(returned)
+    first = {key: index for index, key in reversed(list(enumerate(returned)))}
     dropped = {
         index
-        for index, key in enumerate(returned)
+        for key, index in first.items()  # a row stands for one message only
         if alike[key] == 1 and key[_MESSAGE_ID] is not None  # type: ignore[index]
     }
     most = min(len(returned), len(recent)) if len(recent) > 1 else 0
     for length in range(most, 0, -1):
         run = recent[-length:]
-        if list(returned[:length]) == list(run) and all(alike[key] == 1 for key in run):
+        if list(returned[:length]) == list(run) and all(
+            alike[key] == back[key] == 1 for key in run
+        ):
             dropped.update(range(length))
             break
     return frozenset(dropped)

@@ -48,6 +48,7 @@ def rows(text: str, message_id: str | None = None) -> list[tuple[object, ...]]:
         ("aa", "aaaa", []),  # equal messages prove nothing
         ("a", "a", []),  # nor does a single one
         ("d", "abcd", [0]),
+        ("cdcd", "abcd", []),  # what comes twice is no proof either
     ],
 )
 def test_what_a_killed_broker_forgot_is_the_end_of_what_was_taken(
@@ -58,6 +59,10 @@ def test_what_a_killed_broker_forgot_is_the_end_of_what_was_taken(
 
 def test_a_message_with_an_id_is_known_wherever_it_stands() -> None:
     assert sorted(match_settled(rows("xab", "id"), rows("abcd", "id"))) == [1, 2]
+
+
+def test_of_two_messages_with_one_id_one_is_known() -> None:
+    assert sorted(match_settled(rows("aa", "id"), rows("abcd", "id"))) == [0]
 
 
 def test_the_count_of_deliveries_does_not_make_another_message() -> None:
