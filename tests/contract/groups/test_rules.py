@@ -204,6 +204,24 @@ async def test_rule_7_a_burst_of_joins_makes_one_rebalance(workers: Workers) -> 
     assert sum(each.reason.count("joined") for each in joins) == 3
 
 
+async def test_rule_7_a_death_does_not_wait_and_takes_the_waiting_joins_along(
+    workers: Workers,
+) -> None:
+    await workers.declare(4)
+    first = await workers.join(min_interval_s=3600.0)
+    await workers.balanced()
+    second, third = [await workers.join(min_interval_s=3600.0) for _ in range(2)]
+
+    def known() -> set[str]:
+        state = workers.state()
+        return {each.member for each in state.members} if state else set()
+
+    await eventually(lambda: known() == {first.name, second.name, third.name})
+    assert first.held == set(workers.queues)
+    workers.kill(second)
+    await workers.balanced()
+
+
 async def test_rule_8_a_pattern_finds_queues_as_they_come_and_go(workers: Workers) -> None:
     one, two = await workers.declare(2, "orders")
     pattern = f"{one[:-4]}*", f"{two[:-4]}*"

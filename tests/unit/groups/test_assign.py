@@ -23,7 +23,7 @@ def named(count: int, letter: str = "q") -> list[str]:
 
 
 @given(QUEUES, MEMBERS)
-def test_quotas_differ_by_at_most_one(queues: set[str], members: set[str]) -> None:
+def test_rule_2_quotas_differ_by_at_most_one(queues: set[str], members: set[str]) -> None:
     held = Counter(assign(queues, dict.fromkeys(members, 1.0)).values())
     counts = [held[member] for member in members]
     assert sum(counts) == len(queues)
@@ -31,7 +31,7 @@ def test_quotas_differ_by_at_most_one(queues: set[str], members: set[str]) -> No
 
 
 @given(st.integers(0, 500), WEIGHTS)
-def test_quotas_follow_the_weights_by_largest_remainder(
+def test_rule_2_quotas_follow_the_weights_by_largest_remainder(
     total: int, weights: dict[str, float]
 ) -> None:
     quota = quotas(total, weights)
@@ -43,13 +43,13 @@ def test_quotas_follow_the_weights_by_largest_remainder(
     assert not rounded_up or not rounded_down or min(rounded_up) >= max(rounded_down) - 1e-6
 
 
-def test_a_member_of_weight_nought_gets_nothing() -> None:
+def test_rule_2_a_member_of_weight_nought_gets_nothing() -> None:
     assert quotas(10, {"drained": 0.0, "a": 1.0}) == {"drained": 0, "a": 10}
     assert assign(["q"], {"drained": 0.0}) == {}
 
 
 @given(QUEUES, WEIGHTS, st.data())
-def test_no_more_queues_move_than_the_quotas_force(
+def test_rule_3_no_more_queues_move_than_the_quotas_force(
     queues: set[str], weights: dict[str, float], data: st.DataObject
 ) -> None:
     holders = st.sampled_from([*sorted(weights), "gone"])
@@ -77,7 +77,7 @@ def test_what_it_answers_does_not_hang_on_the_order_of_the_question(
 
 
 @given(QUEUES, MEMBERS)
-def test_what_is_balanced_stays_as_it_is(queues: set[str], members: set[str]) -> None:
+def test_rule_3_what_is_balanced_stays_as_it_is(queues: set[str], members: set[str]) -> None:
     weights = dict.fromkeys(members, 1.0)
     balanced = assign(queues, weights)
     assert assign(queues, weights, balanced) == balanced
@@ -117,7 +117,7 @@ def test_two_thousand_members_and_a_hundred_thousand_queues() -> None:
     st.dictionaries(st.integers(0, 60).map(lambda n: f"q{n:02}"), st.floats(0, 1000), min_size=1),
     MEMBERS,
 )
-def test_by_load_no_member_is_far_above_the_mean_unless_one_queue_is(
+def test_rule_9_no_member_is_far_above_the_mean_unless_one_queue_is(
     loads: dict[str, float], members: set[str]
 ) -> None:
     after = assign_by_load(loads, dict.fromkeys(members, 1.0))
@@ -127,19 +127,19 @@ def test_by_load_no_member_is_far_above_the_mean_unless_one_queue_is(
     assert max(carried.values()) <= mean * 1.25 + max(loads.values()) + 1e-6
 
 
-def test_by_load_evens_out_rates_and_not_counts() -> None:
+def test_rule_9_evens_out_rates_and_not_counts() -> None:
     loads = {"busy": 100.0, **dict.fromkeys(named(10), 10.0)}
     after = assign_by_load(loads, {"a": 1.0, "b": 1.0})
     alone = after["busy"]
     assert sum(1 for member in after.values() if member == alone) <= 2
 
 
-def test_by_load_idle_queues_are_spread_by_count() -> None:
+def test_rule_9_idle_queues_are_spread_by_count() -> None:
     after = assign_by_load(dict.fromkeys(named(10), 0.0), {"a": 1.0, "b": 1.0})
     assert set(Counter(after.values()).values()) == {5}
 
 
-def test_by_load_a_move_that_gains_little_is_not_made() -> None:
+def test_rule_9_a_move_that_gains_little_is_not_made() -> None:
     loads = {"q1": 50.0, "q2": 48.0, "q3": 3.0, "q4": 2.0}
     current = {"q1": "a", "q2": "b", "q3": "a", "q4": "b"}
     assert assign_by_load(loads, {"a": 1.0, "b": 1.0}, current) == current
@@ -148,7 +148,7 @@ def test_by_load_a_move_that_gains_little_is_not_made() -> None:
     assert "q3" in moves(current, after)
 
 
-def test_by_load_a_heavier_member_carries_more() -> None:
+def test_rule_9_a_heavier_member_carries_more() -> None:
     loads = dict.fromkeys(named(30), 10.0)
     held = Counter(assign_by_load(loads, {"a": 1.0, "b": 2.0}).values())
     assert held == {"a": 10, "b": 20}
