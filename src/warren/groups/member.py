@@ -189,13 +189,13 @@ class Member:
         self._stamp, self._news = NEVER, True
 
     def run_due(self, now: float) -> None:
-        for name, queue in list(self._queues.items()):
-            if queue.due is not None and queue.due <= now:
-                queue.due = None
-                self._happened(name, Event.DUE, now)
+        due = [n for n, q in self._queues.items() if q.due is not None and q.due <= now]
+        for name in due:
+            self._queues[name].due = None
+            self._happened(name, Event.DUE, now)
 
     def next_deadline(self) -> float | None:
-        return min((q.due for q in self._queues.values() if q.due is not None), default=None)
+        return min([q.due for q in self._queues.values() if q.due is not None], default=None)
 
     def take_steps(self) -> list[Step]:
         """What is to be done, in this order; each is returned once."""
@@ -215,7 +215,7 @@ class Member:
         return self._queues[queue].reason if queue in self._queues else ""
 
     def queues_in(self, *states: Claim) -> list[str]:
-        return sorted(name for name, queue in self._queues.items() if queue.state in states)
+        return sorted([name for name, queue in self._queues.items() if queue.state in states])
 
     @property
     def idle(self) -> bool:
@@ -228,12 +228,17 @@ class Member:
             for name, queue in self._queues.items()
             if queue.tries >= TELL_AFTER and queue.state in (Claim.WAITING, Claim.CLAIMING)
         }
-        return replace(
-            self.identity,
-            stamp=self._stamp,
-            held=tuple(self.queues_in(*HOLDING)),
-            refused=refused,
-            rates=dict(rates or {}),
+        who = self.identity
+        return Report(
+            who.member,
+            who.weight,
+            who.static,
+            who.session_s,
+            self._stamp,
+            tuple(sorted([n for n, queue in self._queues.items() if queue.state in HOLDING])),
+            refused,
+            dict(rates or {}),
+            who.where,
         )
 
     def _want(self, wanted: set[str], now: float) -> None:

@@ -100,7 +100,7 @@ class Seat:
         times = [self.member.next_deadline(), self._report_at]
         if self.dispatcher is not None:
             times += (self.dispatcher.next_deadline(), self._show_at)
-        return min((time for time in times if time is not None), default=None)
+        return min([time for time in times if time is not None], default=None)
 
     def report_is_due(self, now: float) -> bool:
         """Whether the next output has a report, whatever else happens: time to count rates."""

@@ -83,12 +83,13 @@ class Handled:
 class World:
     """Runs one schedule."""
 
-    def __init__(self, seed: int, *, queues: int = 6, calm: bool = False) -> None:
+    def __init__(self, seed: int, *, queues: int | None = None, calm: bool = False) -> None:
         self.seed, self.random = seed, random.Random(seed)
         self.now = 0.0
         self.calm = calm
         self.trace: list[str] = []
         self.handled: list[Handled] = []
+        queues = queues or self.random.randint(2, 6)
         self.queues = {f"q{number}": Queue() for number in range(queues)}
         self.processes: list[Process] = []
         self.state: GroupState | None = None
@@ -109,6 +110,11 @@ class World:
             self.now, _, action = heapq.heappop(self._events)
             action()
         self.now = end
+
+    @property
+    def events(self) -> int:
+        """How many there were, those to come included."""
+        return self._count
 
     def note(self, text: str) -> None:
         self.trace.append(f"{self.now:8.3f} {text}")
@@ -309,17 +315,14 @@ class World:
 
     def _pump(self, process: Process) -> None:
         seat = process.seat
-        while True:
-            seat.run_due(self.now)
-            output = seat.take_output(self.now)
-            for step in output.steps:
-                self._carry_out(process, step)
-            if output.report is not None and self.dispatcher is not None:
-                self._tell(process, output.report)
-            if process is self.dispatcher and process.reached:
-                self._publish(output.assignments, output.state)
-            if not (output.steps or output.report):
-                break
+        seat.run_due(self.now)
+        output = seat.take_output(self.now)
+        for step in output.steps:
+            self._carry_out(process, step)
+        if output.report is not None and self.dispatcher is not None:
+            self._tell(process, output.report)
+        if process is self.dispatcher and process.reached:
+            self._publish(output.assignments, output.state)
         deadline = seat.next_deadline()
         if deadline is not None and deadline != process.tick:
             process.tick = deadline
