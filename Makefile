@@ -56,6 +56,7 @@ bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 
 docs: $(INSTALLED)  ## write docs/reference anew
 	$(BIN)/python tools/build_docs.py
+	$(BIN)/python tools/group_rules.py
 
 clean:  ## remove .venv and what tests left
 	rm -rf .venv .test-logs .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
