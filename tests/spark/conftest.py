@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import warren.spark
 from tests.support.servers import missing
-from tests.support.spark_cluster import QUICK_JAVA
+from tests.support.spark_cluster import QUICK_JAVA, quick_home
 from warren.errors import JavaMissing
 
 
@@ -19,9 +20,11 @@ from warren.errors import JavaMissing
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores; a test in it is marked ``spark``."""
     folder = tmp_path_factory.mktemp("spark")
+    os.environ.setdefault("SPARK_HOME", quick_home(folder))
     try:
         session = warren.spark.session(
             "warren tests",
+            master="local[2,2]",  # a task that dies is tried again, once
             **{
                 "spark.local.dir": str(folder),
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -12,6 +12,7 @@ from tests.support.wire import Channel
 from warren.spark.drain import Drain
 from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
+from warren.spark.ledger_files import Files
 from warren.spark.options import SourceOptions
 
 
@@ -28,9 +29,9 @@ def publish(channel: Channel, queue: str, numbers: Iterable[int], **properties: 
 class Task:
     """Attempts at draining one queue, each as a task of its own."""
 
-    def __init__(self, url: str, folder: Path, **options: str) -> None:
+    def __init__(self, url: str, folder: Path | Files, **options: str) -> None:
         self.options = SourceOptions.parse({"uri": url, "queues": "-", **options})
-        self.ledger = Ledger.at(str(folder))
+        self.ledger = Ledger.at(str(folder)) if isinstance(folder, Path) else Ledger(folder)
         self.ledger.create()
 
     def run(

@@ -37,6 +37,7 @@ from tests.support.bulk import Bulk
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.servers import Run
+from tests.support.spark_cluster import quick_home
 from warren.spark.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +121,12 @@ class Harness:
                     *(uris, names, str(self.folder)),
                 ],
                 cwd=ROOT,
-                env={**os.environ, OURS: str(self.folder), "PYTHONWARNINGS": "ignore"},
+                env={
+                    **os.environ,
+                    OURS: str(self.folder),
+                    "PYTHONWARNINGS": "ignore",
+                    "SPARK_HOME": quick_home(self.folder),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -44,8 +44,8 @@ class Query:
                 if _TOO_SLOW not in str(error) or attempt == 5:
                     raise
             finally:
-                done += [each for each in query.recentProgress if each["numInputRows"]]
                 query.stop()
+                done += [each for each in query.recentProgress if each["numInputRows"]]
         return done
 
     def numbers(self, queue: str | None = None) -> list[int]:

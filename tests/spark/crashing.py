@@ -1,0 +1,73 @@
+"""``format("rabbitmq")`` whose processes die at a step, as by kill -9, when a file says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, InputPartition
+
+from warren.spark.columns import DDL
+from warren.spark.drain import Drain
+from warren.spark.driver import need_ledger
+from warren.spark.ledger import Ledger
+from warren.spark.plan import Offset
+from warren.spark.source import QueueStreamReader
+
+#: Where a process can die: in a task, in the order of what it does; in the driver's reader.
+IN_A_TASK = [
+    "before segment",
+    "after segment",
+    "before ack",
+    "after ack",
+    "before settled",
+    "after the last row",
+]
+IN_THE_READER = ["before commit", "after commit"]
+
+
+def crash_at(ledger: str, point: str) -> Path:
+    """Have the next process die that comes to ``point``; the file is gone when it has."""
+    order = Path(ledger).with_name("crash-at")
+    order.write_text(point)
+    return order
+
+
+def die_if_asked(ledger: str, point: str) -> None:
+    order = Path(ledger).with_name("crash-at")
+    if order.exists() and order.read_text() == point:
+        order.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class CrashingReader(QueueStreamReader):
+    def drain(self, ledger: Ledger, run: str) -> Drain:
+        place = ledger.place
+        return Drain(
+            self._options, ledger, run=run, probe=lambda point, _: die_if_asked(place, point)
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from super().read(partition)
+        die_if_asked(need_ledger(self._options), "after the last row")
+
+    def commit(self, end: Offset) -> None:
+        die_if_asked(need_ledger(self._options), "before commit")
+        super().commit(end)
+        die_if_asked(need_ledger(self._options), "after commit")
+
+
+class CrashingSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "rabbitmq_crashing"
+
+    def schema(self) -> str:
+        return DDL
+
+    def streamReader(self, schema: Any) -> CrashingReader:
+        return CrashingReader(dict(self.options), schema)

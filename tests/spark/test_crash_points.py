@@ -1,0 +1,74 @@
+"""A process of Spark that dies at each step of the way from a queue into a table, one by one: each
+message is in the table once, in order, nothing is left in the queue and nothing in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from tests.spark.crashing import IN_A_TASK, IN_THE_READER, CrashingSource, crash_at
+from tests.spark.drains import publish
+from tests.spark.queries import Query
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.wire import Channel
+from warren.spark.ledger import Ledger
+
+# On one broker: what brokers do with the messages of a task that died is held to both in
+# ``test_exactly_once_steps``.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("broker", ["warren"], indirect=True),
+]
+
+
+@pytest.fixture
+def query(spark: SparkSession, broker: TestBroker, tmp_path: Path) -> Query:
+    spark.dataSource.register(CrashingSource)
+    return Query(spark, broker.url, tmp_path, CrashingSource.name())
+
+
+@pytest.fixture
+def queue(channel: Channel, name: Callable[..., str]) -> str:
+    queue = name("crashing")
+    channel.declare(queue, durable=True)
+    publish(channel, queue, range(40))
+    return queue
+
+
+def check(query: Query, channel: Channel, queue: str) -> None:
+    assert query.numbers() == list(range(40))
+    eventually(lambda: channel.declare(queue, passive=True).consumer_count == 0, within_s=30)
+    assert channel.count(queue) == 0
+    assert Ledger.at(str(query.folder / "ledger")).shelves().of(queue).in_doubt == []
+
+
+@pytest.mark.parametrize("point", IN_A_TASK)
+def test_a_worker_that_dies_at_a_step_loses_and_doubles_nothing(
+    query: Query, channel: Channel, queue: str, point: str
+) -> None:
+    order = crash_at(str(query.folder / "ledger"), point)
+
+    query.run(queue, maxMessagesPerTrigger=20)  # Spark tries the task again
+
+    assert not order.exists(), f"it never came to {point!r}"
+    check(query, channel, queue)
+
+
+@pytest.mark.parametrize("point", IN_THE_READER)
+def test_a_driver_that_dies_at_a_step_loses_and_doubles_nothing(
+    query: Query, channel: Channel, queue: str, point: str
+) -> None:
+    order = crash_at(str(query.folder / "ledger"), point)
+    with pytest.raises(StreamingQueryException):
+        query.run(queue, maxMessagesPerTrigger=20, ledgerRetention="0s")
+    assert not order.exists(), f"it never came to {point!r}"
+
+    query.run(queue, maxMessagesPerTrigger=20, ledgerRetention="0s")  # from the checkpoint
+
+    check(query, channel, queue)
