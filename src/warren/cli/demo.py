@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from warren.errors import WarrenError
+
 if TYPE_CHECKING:
     from warren.cli.scenes.stage import Stage
     from warren.server.broker import Broker
@@ -31,8 +33,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--scene",
         choices=list(SCENES),
-        help="shop: queues into tables with Spark, a minute or two (the default where Spark is "
-        "installed); broker: what the broker can do, half a minute",
+        help="shop: workers that share queues, then queues into tables with Spark, two minutes "
+        "(the default where Spark is installed); group: the workers alone; broker: what the "
+        "broker can do, half a minute",
     )
     parser.add_argument("--fast", action="store_true", help="no pauses, fewer messages")
     parser.add_argument(
@@ -52,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         stage.say("", "[bold]stopped[/]: broker and workers are gone")
         return 130
-    except OSError as error:
+    except (WarrenError, OSError) as error:
         stage.say("", f"[bold red]the demo broke off:[/] {error}")
         return 1
     finally:

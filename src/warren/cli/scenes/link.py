@@ -1,51 +1,40 @@
-"""A blocking AMQP client, as small as the demo can do with: one connection with one channel.
+"""One connection with one channel of ``warren.client``, in the few words that the scenes need.
 
-It is the demo's own until ``warren.client`` exists, and goes when that comes. No heartbeats, no
-reconnecting, no threads. Nothing in it knows warren's broker: it talks to any RabbitMQ.
+Nothing in it knows warren's broker: it talks to any RabbitMQ.
 """
 
 from __future__ import annotations
 
-import socket
 import time
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
-from warren.amqp import frames, methods
-from warren.amqp.content import HEADER_START, encode_content, encode_header
+from warren.amqp import methods
+from warren.amqp.client_hot import encode_ack, encode_message, publish_frame
 from warren.amqp.methods import Method
 from warren.amqp.properties import Properties, decode_properties, encode_properties
 from warren.amqp.tables import Table
+from warren.client.blocking import BlockingChannel, BlockingConnection
+from warren.client.endpoint import Endpoint
 
 A = TypeVar("A", bound=Method)
 
+#: The number of a connection's first channel.
 CHANNEL = 1
 TIMEOUT_S = 15.0
-_RECEIVE_BYTES = 1 << 18
 _PLAIN = Properties()
-
-
-class Refused(ConnectionError):
-    """The broker closed the channel or the connection, and said why."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(code, text)
-        self.code, self.text = code, text
-
-    def __str__(self) -> str:
-        return f"{self.code} {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message that came: delivered, got, or returned."""
+    """A message that came: delivered, or returned and then without a consumer."""
 
-    method: Method
+    consumer: str
+    tag: int
+    redelivered: bool
     raw_properties: bytes
     body: bytes
 
@@ -57,55 +46,51 @@ class Delivery:
     def headers(self) -> Mapping[str, Any]:
         return self.properties.headers or {}
 
-    @property
-    def consumer(self) -> str:
-        """The consumer tag; empty for a message that was returned."""
-        return str(getattr(self.method, "consumer_tag", ""))
 
-    @property
-    def tag(self) -> int:
-        return int(getattr(self.method, "delivery_tag", 0))
+class _Channel(BlockingChannel):
+    """Keeps what comes until somebody asks."""
 
-    @property
-    def redelivered(self) -> bool:
-        return bool(getattr(self.method, "redelivered", False))
+    def __init__(self, connection: BlockingConnection) -> None:
+        super().__init__(connection)
+        self.inbox: deque[Delivery] = deque()
+        #: Delivery tags of publishes, in their order.
+        self.unconfirmed: dict[int, None] = {}
+        self.nacked = 0
+
+    def deliver(
+        self,
+        consumer_tag: bytes,
+        delivery_tag: int,
+        redelivered: bool,
+        route: bytes,
+        properties: bytes,
+        body: bytes,
+    ) -> None:
+        consumer = consumer_tag.decode()
+        self.inbox.append(Delivery(consumer, delivery_tag, redelivered, properties, body))
+
+    def content(self, method: Method, properties: bytes, body: bytes) -> None:
+        self.inbox.append(Delivery("", 0, False, properties, body))
+
+    def confirm(self, delivery_tag: int, multiple: bool, ack: bool) -> None:
+        tags = [delivery_tag]
+        if multiple:
+            first = next(iter(self.unconfirmed), delivery_tag)
+            tags = [tag for tag in range(first, delivery_tag + 1) if tag in self.unconfirmed]
+        for tag in tags:
+            del self.unconfirmed[tag]
+        self.nacked += 0 if ack else len(tags)
 
 
 class Link:
     """An open connection and its channel. Messages that come wait in ``inbox``."""
 
     def __init__(self, url: str, name: str = "warren demo") -> None:
-        parts = urlsplit(url)
-        self.sock = socket.create_connection((parts.hostname, parts.port or 5672), TIMEOUT_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.inbox: deque[Delivery] = deque()
-        self.server_properties: Mapping[str, Any] = {}
-        self.frame_max = frames.FRAME_MAX_DEFAULT
-        self._buffer = bytearray()
-        self._answers: deque[Method] = deque()
-        self._content: tuple[Method, bytes, int, list[bytes]] | None = None
+        # A scene may pause for as long as it likes: no heartbeats.
+        self._connection = BlockingConnection(Endpoint.from_uri(url).but(heartbeat_s=0), name=name)
         self._published = 0
-        self._unconfirmed: set[int] | None = None
-        self.nacked = 0
-        self._log_in(unquote(parts.username or "guest"), unquote(parts.password or "guest"), name)
-        self._send(methods.ConnectionOpen(unquote(parts.path[1:]) or "/"), channel=0)
-        self._answer(methods.ConnectionOpenOk)
+        self._confirms = False
         self.open_channel()
-
-    def _log_in(self, user: str, password: str, name: str) -> None:
-        self.sock.sendall(frames.PROTOCOL_HEADER)
-        self.server_properties = self._answer(methods.ConnectionStart).server_properties
-        capabilities = Table(
-            dict.fromkeys(
-                ("publisher_confirms", "basic.nack", "authentication_failure_close"), True
-            )
-        )
-        about = Table({"product": name, "capabilities": capabilities})
-        secret = f"\0{user}\0{password}".encode()
-        self._send(methods.ConnectionStartOk(about, "PLAIN", secret, "en_US"), channel=0)
-        tune = self._answer(methods.ConnectionTune)
-        self.frame_max = tune.frame_max
-        self._send(methods.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0), channel=0)
 
     def __enter__(self) -> Link:
         return self
@@ -116,21 +101,31 @@ class Link:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with suppress(OSError):
-            if error is None:
-                self._send(methods.ConnectionClose(200, "bye"), channel=0)
-                self._answer(methods.ConnectionCloseOk)
-        self.sock.close()
+        if error is None:
+            self._connection.close()
+        else:
+            self._connection.abandon()
+
+    @property
+    def server_properties(self) -> Mapping[str, Any]:
+        return self._connection.session.server_properties
+
+    @property
+    def inbox(self) -> deque[Delivery]:
+        return self._channel.inbox
+
+    @property
+    def nacked(self) -> int:
+        return self._channel.nacked
 
     # -- asking ----------------------------------------------------------------------------------
     def call(self, method: Method, answer: type[A]) -> A:
         """Send a method and wait for its answer."""
-        self._send(method)
-        return self._answer(answer)
+        return self._channel.call(method, answer, TIMEOUT_S)
 
     def open_channel(self) -> None:
         """Open the channel; once more after a refusal closed it."""
-        self.call(methods.ChannelOpen(), methods.ChannelOpenOk)
+        self._channel: _Channel = self._connection.channel(_Channel)
 
     def queue(self, name: str, **arguments: Any) -> int:
         """Declare a queue; ``x_max_length=5`` is x-max-length. Returns how many messages wait."""
@@ -142,28 +137,20 @@ class Link:
         return self.call(methods.QueueDelete(queue=queue), methods.QueueDeleteOk).message_count
 
     def consume(
-        self,
-        queue: str,
-        *,
-        prefetch: int = 0,
-        no_ack: bool = False,
-        exclusive: bool = False,
-        nowait: bool = False,
+        self, queue: str, *, prefetch: int = 0, no_ack: bool = False, exclusive: bool = False
     ) -> None:
         """Consume under a tag that is the queue's name."""
         self.call(methods.BasicQos(prefetch_count=prefetch), methods.BasicQosOk)
         consume = methods.BasicConsume(
-            queue=queue, consumer_tag=queue, no_ack=no_ack, exclusive=exclusive, nowait=nowait
+            queue=queue, consumer_tag=queue, no_ack=no_ack, exclusive=exclusive
         )
-        self._send(consume)
-        if not nowait:
-            self._answer(methods.BasicConsumeOk)
+        self.call(consume, methods.BasicConsumeOk)
 
     # -- messages --------------------------------------------------------------------------------
     def confirms(self) -> None:
         """From now on the broker confirms what is published."""
         self.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
-        self._unconfirmed = set()
+        self._confirms = True
 
     def publish(
         self,
@@ -174,121 +161,54 @@ class Link:
         *,
         mandatory: bool = False,
     ) -> None:
-        method = methods.BasicPublish(exchange=exchange, routing_key=key, mandatory=mandatory)
-        header = encode_header(len(body), encode_properties(properties))
-        self.send_encoded(
-            frames.encode_frame(frames.METHOD, CHANNEL, method.encode())
-            + encode_content(CHANNEL, header, body, self.frame_max),
-            count=1,
-        )
+        number, frame_max = self._channel.number, self._connection.session.frame_max
+        method = publish_frame(number, exchange, key, mandatory=mandatory)
+        message = encode_message(method, number, encode_properties(properties), body, frame_max)
+        self.send_encoded(message, count=1)
 
     def send_encoded(self, messages: bytes, count: int) -> None:
         """Publish messages that are frames already."""
         first = self._published + 1
         self._published += count
-        if self._unconfirmed is not None:
-            self._unconfirmed.update(range(first, first + count))
-        self.sock.sendall(messages)
+        if self._confirms:
+            self._channel.unconfirmed.update(dict.fromkeys(range(first, first + count)))
+        self._connection.session.out.append(messages)
+        self._connection.flush()
 
     def wait_confirmed(self, but: int = 0) -> None:
         """Return when everything published has been confirmed, or all but this many."""
-        while self._unconfirmed and len(self._unconfirmed) > but:
-            self._receive(TIMEOUT_S, needed="publisher confirms")
+        self._connection.wait(lambda: len(self._channel.unconfirmed) <= but, TIMEOUT_S)
 
-    def ack(self, delivery: Delivery) -> None:
-        self._send(methods.BasicAck(delivery.tag))
+    def ack(self, *deliveries: Delivery) -> None:
+        """Acknowledge each of them."""
+        number = self._channel.number
+        acks = [encode_ack(number, each.tag, multiple=False) for each in deliveries]
+        self._connection.session.out.extend(acks)
+        self._connection.flush()
 
     def reject(self, delivery: Delivery) -> None:
         """Refuse a message for good: it is dead-lettered, if the queue says where."""
-        self._send(methods.BasicReject(delivery.tag, requeue=False))
+        self._channel.send(methods.BasicReject(delivery.tag, requeue=False))
+        self._connection.flush()
 
     def next(self, timeout_s: float = TIMEOUT_S) -> Delivery | None:
         """The next message; None if none comes in time."""
         deadline = time.monotonic() + timeout_s
         while not self.inbox:
             left_s = deadline - time.monotonic()
-            if left_s <= 0 or not self._receive(left_s):
+            if left_s <= 0:
                 return None
+            self._connection.pump(left_s)
         return self.inbox.popleft()
 
-    # -- the wire --------------------------------------------------------------------------------
-    def _send(self, method: Method, channel: int = CHANNEL) -> None:
-        self.sock.sendall(frames.encode_frame(frames.METHOD, channel, method.encode()))
-
-    def _answer(self, wanted: type[A]) -> A:
-        while not self._answers:
-            self._receive(TIMEOUT_S, needed=wanted.name)
-        method = self._answers.popleft()
-        if not isinstance(method, wanted):
-            raise ConnectionError(f"{method.name} came instead of {wanted.name}")
-        return method
-
-    def _receive(self, timeout_s: float, needed: str = "") -> bool:
-        """Read once and take in every whole frame; False when nothing came in time."""
-        self.sock.settimeout(timeout_s)
-        try:
-            data = self.sock.recv(_RECEIVE_BYTES)
-        except TimeoutError:
-            if needed:
-                raise TimeoutError(f"no {needed} from the broker in {timeout_s:.0f} s") from None
-            return False
-        finally:
-            self.sock.settimeout(TIMEOUT_S)
-        if not data:
-            raise ConnectionError("the broker closed the connection")
-        self._buffer += data
-        self._take_in()
-        return True
-
-    def _take_in(self) -> None:
-        buffer, at = self._buffer, 0
-        try:
-            while len(buffer) - at >= frames.OVERHEAD:
-                kind, _, size = frames.FRAME.unpack_from(buffer, at)
-                start, stop = at + 7, at + 7 + size
-                if len(buffer) <= stop:
-                    break
-                at = stop + 1
-                self._frame(kind, bytes(buffer[start:stop]))
-        finally:
-            del buffer[:at]  # also when a frame was a refusal: the channel can be opened anew
-
-    def _frame(self, kind: int, payload: bytes) -> None:
-        if kind == frames.METHOD:
-            self._method(methods.decode_method(payload))
-        elif self._content is not None and kind == frames.HEADER:
-            size = HEADER_START.unpack_from(payload)[2]
-            self._content = (self._content[0], payload[HEADER_START.size :], size, [])
-        elif self._content is not None and kind == frames.BODY:
-            self._content[3].append(payload)
-        else:
-            return
-        if kind != frames.METHOD and self._content is not None:
-            method, properties, size, pieces = self._content
-            if sum(map(len, pieces)) == size:
-                self.inbox.append(Delivery(method, properties, b"".join(pieces)))
-                self._content = None
-
-    def _method(self, method: Method) -> None:
-        if method.has_content:
-            self._content = (method, b"", 0, [])
-        elif isinstance(method, methods.BasicAck | methods.BasicNack):
-            self._confirm(method)
-        elif isinstance(method, methods.ChannelClose):
-            self._send(methods.ChannelCloseOk())
-            raise Refused(method.reply_code, method.reply_text)
-        elif isinstance(method, methods.ConnectionClose):
-            self._send(methods.ConnectionCloseOk(), channel=0)
-            raise Refused(method.reply_code, method.reply_text)
-        else:
-            self._answers.append(method)
-
-    def _confirm(self, method: methods.BasicAck | methods.BasicNack) -> None:
-        waiting = self._unconfirmed or set()
-        tags = {tag for tag in waiting if tag <= method.delivery_tag} if method.multiple else set()
-        tags.add(method.delivery_tag)
-        self.nacked += len(tags) if isinstance(method, methods.BasicNack) else 0
-        waiting -= tags
+    def come(self, timeout_s: float = TIMEOUT_S) -> list[Delivery]:
+        """The messages that are here, at least one; none if none comes in time."""
+        first = self.next(timeout_s)
+        if first is None:
+            return []
+        messages = [first, *self.inbox]
+        self.inbox.clear()
+        return messages
 
 
 def _table(arguments: Mapping[str, Any]) -> Table:

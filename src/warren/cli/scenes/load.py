@@ -1,6 +1,6 @@
 """The work of the speed scene's processes: publish, consume and ping as fast as one client can.
 
-Messages are encoded and read by one ``struct`` each, so that it is the broker that is measured.
+Messages are encoded by one ``struct`` each, so that it is the broker that is measured.
 Every body starts with the message's number, and the consumer checks every number.
 """
 
@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from struct import Struct
 from typing import Any
 
 from warren.amqp import frames, methods
 from warren.amqp.content import encode_content, encode_header
-from warren.amqp.hot import encode_confirm
 from warren.amqp.properties import Properties, encode_properties
 from warren.cli.scenes.link import CHANNEL, Link
 
@@ -24,7 +23,7 @@ _WINDOW = 4_000  # unconfirmed messages in flight, at most
 _BATCH = 200  # messages a send
 _PREFETCH = 4_000
 _TELL_EVERY_S = 0.05
-_RECEIVE_BYTES = 1 << 18
+_NUMBER = Struct(">Q")
 
 _HEADER = encode_header(BODY_BYTES, encode_properties(Properties(delivery_mode=1)))
 #: Header and body frames of a message; the number stands at the start of the body.
@@ -74,40 +73,21 @@ def consume(url: str, queue: str, count: str) -> None:
     wanted, seen, astray = int(count), 0, 0
     with Link(url) as link:
         started = told = time.monotonic()
-        # Without an answer to it, all that comes now are deliveries of one and the same size.
-        link.consume(queue, prefetch=_PREFETCH, nowait=True)
-        for deliveries in _deliveries(link, queue):
-            acks = []
-            for tag, number in deliveries:
-                if tag != seen + 1:
-                    raise ConnectionError(f"delivery {tag} came after delivery {seen}")
-                astray += number != seen
-                seen = tag
-                acks.append(encode_confirm(CHANNEL, tag, multiple=False, ack=True))
-            link.sock.sendall(b"".join(acks))
-            if seen >= wanted:
-                break
+        link.consume(queue, prefetch=_PREFETCH)
+        while seen < wanted:
+            deliveries = link.come()
+            for delivery in deliveries:
+                astray += _NUMBER.unpack_from(delivery.body)[0] != seen
+                seen += 1
+            link.ack(*deliveries)
+            if not deliveries:
+                raise TimeoutError(f"only {seen} of {wanted} messages came")
             now = time.monotonic()
             if now - told > _TELL_EVERY_S:
                 told = now
                 tell("so far", count=seen, seconds=now - started)
         link.call(methods.BasicQos(), methods.BasicQosOk)  # answered when every ack is done
         tell("finished", count=seen, seconds=time.monotonic() - started, astray=astray)
-
-
-def _deliveries(link: Link, queue: str) -> Iterator[Iterable[tuple[int, int]]]:
-    """Delivery tags and numbers, as many at a time as a read brings."""
-    method = methods.BasicDeliver(queue, 0, False, "", queue).encode()
-    before_tag = 7 + 4 + 1 + len(queue)
-    before_body = len(method) + frames.OVERHEAD - before_tag - 8 + _BODY_AT
-    delivery = Struct(f">{before_tag}xQ{before_body}xQ{len(_CONTENT) - _BODY_AT - 8}x")
-    rest = b""
-    while data := link.sock.recv(_RECEIVE_BYTES):
-        data = rest + data
-        whole = len(data) - len(data) % delivery.size
-        rest = data[whole:]
-        yield delivery.iter_unpack(memoryview(data)[:whole])
-    raise ConnectionError("the broker closed the connection")
 
 
 def ping(url: str, queue: str, count: str) -> None:

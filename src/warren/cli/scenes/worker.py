@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 
 from warren.cli.scenes import load
-from warren.cli.scenes.link import Delivery, Link, Refused
+from warren.cli.scenes.link import Delivery, Link
 from warren.cli.scenes.load import tell
+from warren.errors import AccessRefused, WarrenError
 
 PREFETCH = 10
 RETRY_S = 0.05
-_ACCESS_REFUSED = 403
 
 
 def share(*arguments: str) -> None:
@@ -43,10 +43,8 @@ def _subscribe(link: Link, queue: str, *, exclusive: bool) -> None:
     while True:
         try:
             link.consume(queue, prefetch=PREFETCH, exclusive=exclusive)
-        except Refused as refusal:
-            if refusal.code != _ACCESS_REFUSED:
-                raise
-            tell("refused", why=str(refusal))
+        except AccessRefused as refusal:
+            tell("refused", why=f"{refusal.code} {refusal.reply_text}")
             time.sleep(RETRY_S)
             link.open_channel()
         else:
@@ -77,7 +75,7 @@ _TASKS: dict[str, Callable[..., None]] = {
 def main(task: str, *arguments: str) -> int:
     try:
         _TASKS[task](*arguments)
-    except OSError as error:
+    except (WarrenError, OSError) as error:
         tell("failed", why=str(error))
         return 1
     return 0
