@@ -24,6 +24,7 @@ from pathlib import Path
 from bench import machine
 from bench.load import frames
 from bench.load.link import Link, received
+from bench.management import used_s
 from bench.memory import resident_bytes
 
 QUEUE = "backlog"
@@ -102,7 +103,7 @@ def main() -> None:
         disk = sum(path.stat().st_size for path in folder.iterdir())
         began = time.monotonic()
         with running(folder) as (url, pid):
-            listening = time.monotonic() - began
+            listening, worked = time.monotonic() - began, used_s(pid)
             with Link(url) as link:
                 found = link.ready(QUEUE)
             recovered = resident_bytes(pid)
@@ -119,6 +120,7 @@ def main() -> None:
         "memory_when_full_mib": settled // megabyte,
         "disk_mib": disk // megabyte,
         "recovery_s": round(listening, 2),
+        "recovery_cpu_s": round(worked, 2),
         "memory_after_recovery_mib": recovered // megabyte,
         "drain_per_s": round(drained),
         "memory_while_draining_mib": after // megabyte,
