@@ -1,12 +1,16 @@
-"""A coordinator may outlive the connection to the broker; what it says then is not taken up."""
+"""The coordinator and the connection to the broker need not live and die together."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
+from tests.contract.groups.steps import Workers, eventually
 from tests.support.brokers import TestBroker
 from warren.client import Delivery
+from warren.groups.coordination.amqp_wills import Deposit
 from warren.groups.coordination.base import Assigned, Assignment, Stamp
 from warren.groups.group import Group
 from warren.groups.member import Claim
@@ -27,3 +31,25 @@ async def test_an_assignment_that_comes_after_the_connection_was_lost_is_ignored
         late = Assignment(group.member_name, Stamp(10**6, 1), ("nothing",))
         session._hear(Assigned(late))
         assert group._seat.member.state_of("nothing") is Claim.FREE
+
+
+async def test_a_member_that_loses_its_connection_while_it_comes_back_tries_again(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await workers.declare(2)
+    (worker,) = await workers.join_many(1)
+    came, cut_off = Deposit.came, []
+
+    def lose_it_once(deposit: Deposit) -> None:
+        if cut_off:
+            came(deposit)
+        else:
+            cut_off.append(deposit)
+            deposit.connection.link.abort()
+
+    monkeypatch.setattr(Deposit, "came", lose_it_once)
+    before = worker.group._session
+    before._connection.link.abort()
+    await eventually(lambda: cut_off and worker.group._session not in (None, before))
+    await workers.publish(3)
+    await workers.all_handled()

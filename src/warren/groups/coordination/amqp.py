@@ -37,7 +37,7 @@ from warren.errors import (
     WarrenError,
 )
 from warren.groups.coordination import amqp_words as words
-from warren.groups.coordination.amqp_wills import Wills
+from warren.groups.coordination.amqp_wills import Deposit, Wills
 from warren.groups.coordination.amqp_words import ALL, DISPATCHER, Names, key_of
 from warren.groups.coordination.base import (
     Assigned,
@@ -282,18 +282,18 @@ class AmqpCoordinator(Coordinator):
     # -- the will --------------------------------------------------------------------------------
     async def _deposit_will(self, member: str) -> None:
         """Hold a message that the dispatcher gets when this connection ends."""
-        held = asyncio.Event()
+        deposit = Deposit(self._connected)
 
         def got(delivery: Delivery) -> None:
             self._will = delivery
-            held.set()
+            deposit.came()
 
         queue = self._names.will(member, self._life)
         channel = await self._connected.channel(prefetch=1, confirms=False)
         await channel.declare_queue(queue, **words.queue_options(self._connected.server_properties))
         await channel.consume(queue, got, on_cancel=self._broken)
         self._say_bytes("will", b"{}", queue, exchange="")
-        await held.wait()
+        await deposit.held()
 
     def _broken(self, error: WarrenError) -> None:
         """Deaf, or without a will: others take us for dead. Better a new life than half of one."""

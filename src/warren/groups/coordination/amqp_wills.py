@@ -10,16 +10,51 @@ from dataclasses import dataclass
 from warren.client.channel import Channel
 from warren.client.connection import Connection
 from warren.client.consumer import Consumer
-from warren.errors import NotFound, WarrenError
+from warren.errors import GroupError, NotFound, WarrenError
 from warren.groups.coordination.amqp_words import Names
 
 log = logging.getLogger(__name__)
+
+#: The broker gives a will back to who wrote it at once.
+DEPOSIT_S = 30.0
 
 
 @dataclass(eq=False)
 class _Watched:
     life: str
     consumer: Consumer | None = None
+
+
+class Deposit:
+    """A member's own will, on its way to the broker and back into the member's hands."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._over = asyncio.Event()
+        self._error: WarrenError | None = None
+        connection.on_lost(self._lost)
+
+    def came(self) -> None:
+        self._over.set()
+
+    def _lost(self, error: WarrenError) -> None:
+        if not self._over.is_set():
+            self._error = error
+            self._over.set()
+
+    async def held(self) -> None:
+        """Return when it is held: from then on the broker tells others of our end.
+
+        Raises:
+            WarrenError: the connection has gone meanwhile, or the will does not come.
+        """
+        try:
+            async with asyncio.timeout(DEPOSIT_S):
+                await self._over.wait()
+        except TimeoutError:
+            raise GroupError(f"the broker gave no will back within {DEPOSIT_S:g} s") from None
+        if self._error is not None:
+            raise self._error
 
 
 class Wills:

@@ -17,7 +17,7 @@ from warren.client.connection import Connection
 from warren.client.delivery import Delivery
 from warren.errors import WarrenError
 from warren.groups.coordination import amqp_words as words
-from warren.groups.coordination.amqp_wills import Wills
+from warren.groups.coordination.amqp_wills import Deposit, Wills
 from warren.groups.coordination.amqp_words import Names
 
 #: RabbitMQ closes a channel that holds a message for half an hour: the will is renewed.
@@ -45,11 +45,11 @@ class Deaths:
 
     async def deposit(self, member: str) -> None:
         """Hold a message that others get when this connection ends."""
-        held = asyncio.Event()
+        deposit = Deposit(self._connection)
 
         def got(delivery: Delivery) -> None:
             self._held = delivery
-            held.set()
+            deposit.came()
 
         options = words.queue_options(self._connection.server_properties)
         queue = self._names.will(member, self.life)
@@ -57,7 +57,7 @@ class Deaths:
         await channel.declare_queue(queue, **options)
         await channel.consume(queue, got)
         channel.publish(b"{}", routing_key=queue, properties=words.properties("will"))
-        await held.wait()
+        await deposit.held()
         self._wills = Wills(self._connection, self._names, self._died)
         self._renewing = asyncio.create_task(self._renew_loop(), name=f"will of {member}")
 
