@@ -87,6 +87,13 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         os.kill(self.popen.pid, number)
 
+    def state(self) -> str:
+        """For a scenario that failed: running, sleeping or stopped, and how busy it was."""
+        with suppress(OSError):
+            fields = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
+            return f"pid {self.popen.pid}, {fields[0]}, {int(fields[11]) / 100} s of processor time"
+        return "gone"
+
     def wait(self, within_s: float = 60.0) -> int:
         code = self.popen.wait(within_s)
         self._reader.join(10)
@@ -216,11 +223,14 @@ class Arena:
     def report(self) -> str:
         """For a scenario that failed: the group, and the last words of everybody."""
         state = self.state()
-        for process in self.members.values():
-            with suppress(ProcessLookupError):
-                process.send(signal.SIGUSR2)
-        time.sleep(1)  # for their answers, as far as they come
-        told = [f"group {self.group}: {state}", f"processes: {sorted(self.members)}"]
+        # What it believes, if its event loop turns; and where its threads are, if not.
+        for number in (signal.SIGUSR2, signal.SIGUSR1):
+            for process in self.members.values():
+                with suppress(ProcessLookupError):
+                    process.send(number)
+            time.sleep(2)  # for their answers, as far as they come
+        told = [f"group {self.group}: {state}"]
+        told += [f"process {label}: {each.state()}" for label, each in self.members.items()]
         told += [
             f"--- {file.name}\n{file.read_text(errors='replace')[-20_000:]}"
             for file in sorted(self.folder.glob("*.out"))

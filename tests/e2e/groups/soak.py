@@ -7,6 +7,7 @@ a failing one prints its seed. ``--table FILE`` writes what came of it, for the 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -162,6 +163,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     rows = [Row(case) for case in cases() if options.only in str(case)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: nothing is left running
     test_run = Run.begin()
     try:
         for round_number in range(options.rounds):

@@ -61,7 +61,7 @@ def stage(
         etcd = None
         if coordinator == "etcd":
             etcd = stack.enter_context(etcd_process(folder / "etcd"))
-            coordinator = f"{etcd.url}?ttl_s=2&timeout_s=1"
+            coordinator = f"{etcd.url}?ttl_s=5&timeout_s=2"
         arguments: dict[str, object] = {}
         if broker == "cluster":
             arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
