@@ -1,12 +1,14 @@
 # `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
 # with git, make and Python 3.11 is enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup java servers demo test test-fast soak check format bench docs clean
+.PHONY: help setup java servers demo test test-again test-fast soak check format bench docs clean
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 # More for pytest or the benchmark: make test ARGS="-k topic"
 ARGS ?=
+# Processes for the tests that may run side by side; each has a RabbitMQ of its own.
+WORKERS ?= 2
 PYTEST := PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
 
 help:  ## this list
@@ -28,10 +30,16 @@ demo: $(INSTALLED) java  ## watch it at work: queues into tables with Spark, a w
 	@$(BIN)/warren demo
 
 test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
-	$(PYTEST) $(ARGS)
+	@failed=0; set -x; \
+	$(PYTEST) --part together -n $(WORKERS) $(ARGS) || failed=1; \
+	$(PYTEST) --part alone $(ARGS) || failed=1; \
+	set +x; exit $$failed
+
+test-again: $(INSTALLED) java servers  ## the tests that failed last time, one after the other
+	$(PYTEST) --last-failed --last-failed-no-failures none $(ARGS)
 
 test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
-	$(PYTEST) tests/unit tests/contract --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
+	$(PYTEST) tests/unit tests/contract -n $(WORKERS) --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
 
 check: $(INSTALLED)  ## format, lint, types
 	$(BIN)/ruff format --check .

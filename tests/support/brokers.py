@@ -282,9 +282,9 @@ def from_node(node: rabbitmq.Node) -> RabbitBroker:
 
 
 def given_rabbitmq() -> RabbitBroker | None:
-    """The RabbitMQ that the environment names, if it names one."""
+    """The RabbitMQ that the environment names, if it names one; xdist's workers share none."""
     url = os.environ.get("WARREN_TEST_RABBITMQ")
-    if not url:
+    if not url or "PYTEST_XDIST_WORKER" in os.environ:
         return None
     parts = urlsplit(url)
     management = os.environ.get(

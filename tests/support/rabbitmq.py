@@ -154,8 +154,12 @@ class Node:
 
 
 def node() -> Node:
-    """The run's one RabbitMQ node, started if it is not yet."""
-    return Node(**_shared("rabbitmq", ["warren"])["nodes"][0])
+    """This process's RabbitMQ node, started if it is not yet.
+
+    Each of xdist's workers has one: a test may block all publishers, or count connections.
+    """
+    word = "warren" + os.environ.get("PYTEST_XDIST_WORKER", "")
+    return Node(**_shared(f"rabbitmq-{word}", [word])["nodes"][0])
 
 
 def restartable() -> Node:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,22 +19,7 @@ Dial = Callable[..., Awaitable[Connection]]
 FAST = Backoff(first_s=0.02, most_s=0.2)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A client can't tell whether our broker has a data folder: in memory is enough."""
-    here = Path(__file__).parent
-    left_out = {
-        item
-        for item in items
-        if here in item.path.parents
-        and getattr(item, "callspec", None) is not None
-        and item.callspec.params.get("broker") == "durable"  # type: ignore[attr-defined]
-    }
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
-
-
-async def until(check: Callable[[], Any], within_s: float = 20.0) -> Any:
+async def until(check: Callable[[], Any], within_s: float = 30.0) -> Any:
     """``eventually`` for a test whose event loop must go on meanwhile."""
     deadline = time.monotonic() + within_s
     while not (answer := check()):
@@ -46,7 +30,7 @@ async def until(check: Callable[[], Any], within_s: float = 20.0) -> Any:
 
 async def holds(channel: Channel, queue: str, messages: int) -> None:
     """Wait until so many messages are ready: RabbitMQ's queue is a process apart."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 30
     while (ready := (await channel.declare_queue(queue, passive=True)).messages) != messages:
         assert time.monotonic() < deadline, f"{queue} holds {ready} messages, not {messages}"
         await asyncio.sleep(0.01)
