@@ -144,6 +144,7 @@ def test_a_command_on_a_page_exists(snippet: Snippet) -> None:
 
 
 # -- the reference -------------------------------------------------------------------------------
+@pytest.mark.timeout(300)  # it collects the whole contract suite
 def test_generated_pages_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "build_docs.py"), "--check"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

@@ -64,7 +64,7 @@ def connect(port: int) -> Connection:
 
 def failed(process: subprocess.Popen[str]) -> str:
     """What a broker that could not start says: one line, no traceback, exit code 2."""
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (2, "")
     assert re.fullmatch(r"warren: .+\n", err), err
     return err.removeprefix("warren: ").rstrip("\n")
@@ -80,7 +80,7 @@ def test_a_signal_ends_it_cleanly(start: Start, how: signal.Signals) -> None:
     closed = connection.expect_closed()
     assert closed.code == 320
     connection.close()
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
     assert out.endswith("warren broker stops\n")
 
@@ -162,7 +162,7 @@ def test_a_value_out_of_range_is_told(start: Start) -> None:
 @pytest.mark.parametrize("arguments", [["--prot", "5"], ["--port", "five"], ["orders"]])
 def test_a_bad_command_line_is_told_in_one_line(start: Start, arguments: list[str]) -> None:
     process = start(*arguments)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=30)
 
     assert (process.returncode, out) == (2, "")
     assert re.fullmatch("warren: .+\n", err)
@@ -171,7 +171,7 @@ def test_a_bad_command_line_is_told_in_one_line(start: Start, arguments: list[st
 
 # -- help ----------------------------------------------------------------------------------------
 def test_help_lists_every_setting_with_its_default(start: Start) -> None:
-    out, _ = start("--help", COLUMNS="200").communicate(timeout=20)
+    out, _ = start("--help", COLUMNS="200").communicate(timeout=30)
 
     for item in dataclasses.fields(warren.BrokerConfig):
         assert f"--{item.name.replace('_', '-')} " in out

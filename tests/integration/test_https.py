@@ -80,7 +80,7 @@ def test_a_long_answer_comes_whole(start: Start, ours: Authority) -> None:
 def test_metrics_are_there_too(start: Start, ours: Authority) -> None:
     with start() as broker:
         client = http.client.HTTPSConnection(
-            "127.0.0.1", broker.management_tls_port, timeout=10, context=ours.client()
+            "127.0.0.1", broker.management_tls_port, timeout=30, context=ours.client()
         )
         client.request("GET", "/metrics")
         assert b"rabbitmq_queues 0\n" in client.getresponse().read()
@@ -191,7 +191,7 @@ def test_certificates_that_end_soon_fail_the_health_check(
 ) -> None:
     with start(tls_ca=ours.ca) as broker:
         client = http.client.HTTPSConnection(
-            "127.0.0.1", broker.management_tls_port, timeout=10, context=ours.client()
+            "127.0.0.1", broker.management_tls_port, timeout=30, context=ours.client()
         )
 
         def check(within: str) -> tuple[int, Any]:

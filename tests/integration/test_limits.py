@@ -432,6 +432,6 @@ def test_a_peer_that_neither_reads_nor_speaks_is_dropped() -> None:
         silent.channel().consume(queue, no_ack=True)
         for _ in range(200):
             feeder.publish(queue, bytes(100_000))
-        eventually(lambda: broker.snapshot()["connections"] == 1, within_s=10)
+        eventually(lambda: broker.snapshot()["connections"] == 1, within_s=30)
         silent.wire.close()
         feeder.connection.close()

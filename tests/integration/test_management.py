@@ -28,7 +28,7 @@ def broker() -> Iterator[warren.Broker]:
 
 @pytest.fixture
 def client(broker: warren.Broker) -> Iterator[http.client.HTTPConnection]:
-    client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=5)
+    client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=30)
     yield client
     client.close()
 
@@ -44,7 +44,7 @@ def ask(
 
 def exchange(broker: warren.Broker, data: bytes) -> bytes:
     """Send octets, read to the end."""
-    with socket.create_connection(("127.0.0.1", broker.management_port), timeout=5) as peer:
+    with socket.create_connection(("127.0.0.1", broker.management_port), timeout=30) as peer:
         peer.sendall(data)
         pieces = []
         while piece := peer.recv(65536):
@@ -146,7 +146,7 @@ def test_policies_survive_a_restart(tmp_path: Path) -> None:
     body = {"pattern": "^orders", "definition": {"max-length": 1}}
     for expected in (201, 200):
         with warren.Broker.in_thread(management_port=0, data_dir=str(tmp_path)) as broker:
-            client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=5)
+            client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=30)
             if expected == 201:
                 assert ask(client, "PUT", path, body)[0] == 201
                 assert ask(client, "PUT", "/api/queues/%2F/orders", {"durable": True})[0] == 201
@@ -161,7 +161,7 @@ def test_the_clusters_name_and_identity_survive_a_restart(tmp_path: Path) -> Non
     told = []
     for _ in range(2):
         with warren.Broker.in_thread(management_port=0, data_dir=str(tmp_path)) as broker:
-            client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=5)
+            client = http.client.HTTPConnection("127.0.0.1", broker.management_port, timeout=30)
             if not told:
                 assert ask(client, "PUT", "/api/cluster-name", {"name": "burrow"})[0] == 204
             told.append(json.loads(ask(client, "GET", "/api/global-parameters")[1]))

@@ -26,7 +26,7 @@ def channel(broker: warren.Broker) -> Iterator[Any]:
 
 
 def scrape(broker: warren.Broker, path: str = "/metrics") -> dict[str, float]:
-    with urllib.request.urlopen(broker.management_url + path, timeout=10) as answer:
+    with urllib.request.urlopen(broker.management_url + path, timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}

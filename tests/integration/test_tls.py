@@ -49,7 +49,7 @@ def entered(
         broker.tls_port,
         ssl_options=pika.SSLOptions(context, "127.0.0.1"),
         credentials=credentials or pika.PlainCredentials("guest", "guest"),
-        socket_timeout=5,
+        socket_timeout=30,
     )
     connection = pika.BlockingConnection(parameters)
     try:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(check: Callable[[], T], within_s: float = 10.0, every_s: float = 0.02) -> T:
+def eventually(check: Callable[[], T], within_s: float = 30.0, every_s: float = 0.02) -> T:
     """Call ``check`` until its answer is true, and return the answer.
 
     A check may also use ``assert``: an AssertionError means "not yet", and the last one is

@@ -46,7 +46,7 @@ class Api:
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         kind = {} if data is None else {"content-type": "application/json"}
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
         try:
             target = path if path.startswith("/") else f"/api/{path}"
             connection.request(method, target, data, {**self._headers, **kind, **given})

@@ -30,7 +30,7 @@ def test_an_unused_queue_goes_with_its_messages(channel: Channel, queue_with: Qu
 
 def test_publishing_is_no_use(channel: Channel, queue_with: Queue) -> None:
     queue = queue_with(EXPIRES)
-    eventually(lambda: not exists(channel, queue), within_s=2)
+    eventually(lambda: not exists(channel, queue))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def tables(file: Path) -> dict[str, list[Any]]:
 def write(store: SqliteStore, batch: Batch) -> None:
     answers: SimpleQueue[Exception | None] = SimpleQueue()
     store.commit(batch, answers.put)
-    assert answers.get(timeout=10) is None
+    assert answers.get(timeout=30) is None
 
 
 def copy_of(folder: Path) -> Path:
@@ -265,7 +265,7 @@ def test_a_journal_that_can_not_be_folded_has_an_end(
         write(store, some(1))
         write(store, some(2))
         store.commit(some(3), answers.put)  # the broker is told, and blocks its publishers
-        assert isinstance(answers.get(timeout=10), sqlite3.OperationalError)
+        assert isinstance(answers.get(timeout=30), sqlite3.OperationalError)
     write(store, some(3))
     assert store.readable == 3
     store.close()

@@ -73,7 +73,7 @@ def write(store: Store, **changes: Any) -> None:
     answers: SimpleQueue[Exception | None] = SimpleQueue()
     batch = Batch(store.readable + 1, **changes)
     store.commit(batch, answers.put)
-    error = answers.get(timeout=10)
+    error = answers.get(timeout=30)
     if error is not None:
         raise error
     eventually(lambda: store.readable == batch.number, every_s=0.001)

@@ -19,7 +19,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from tests.support import guard
 from tests.support.servers import Run
 
-DEADLINE_S = 20.0
+DEADLINE_S = 30.0
 ROOT = Path(__file__).parents[3]
 
 
