@@ -56,6 +56,8 @@ soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every
 	$(BIN)/python -m tests.unit.groups.test_simulation --runs 20000 $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 60 $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 30 --cluster $(ARGS)
+	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq $(ARGS)
+	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq-cluster $(ARGS)
 
 bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
 	$(BIN)/python -m bench $(ARGS)
