@@ -17,7 +17,8 @@ class Parser(argparse.ArgumentParser):
     """As argparse's, and its subparsers are of its own kind."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        # No abbreviations: "--password x" must not be taken for "--password-stdin" and a word more.
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
         # Of the parsers of a command and its subcommands, the last one's is left in the options.
         self.set_defaults(parser=self)
 

@@ -143,6 +143,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             "kind": change.kind,
             "name": change.title.partition(" ")[2],
             "details": list(change.details),
+            "doubts": list(change.doubts),
             "line": change.line or None,
         }
 
@@ -168,6 +169,8 @@ def _say_change(change: Change) -> None:
     if change.action in (CREATE, DELETE):
         details = clean(", ".join(change.details))
         output.say(f"{line} ({details})" if details else line, style)
+        for doubt in change.doubts:
+            output.say(f"      line {change.line}: {clean(doubt)}", "yellow")
         return
     output.say(line, style)
     for detail in change.details:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warren.topology.model import Actual, Binding, Exchange, Policy, Queue, Topology, canonical
-from warren.topology.rules import problems
+from warren.topology.rules import doubts, problems
 
 Item = Exchange | Queue | Binding | Policy
 
@@ -26,6 +26,8 @@ class Change:
     #: None for a vhost.
     item: Item | None = None
     line: int = 0
+    #: What the broker takes, and is hardly meant.
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class _Judge:
         if wrong:
             return Change(REFUSE, item.kind, str(item), tuple(wrong), item, item.line)
         if found is None:
-            return Change(CREATE, item.kind, str(item), tuple(_told(item)), item, item.line)
+            told, doubtful = tuple(_told(item)), tuple(doubts(item))
+            return Change(CREATE, item.kind, str(item), told, item, item.line, doubtful)
         different = tuple(_differences(found.facts(), item.facts()))
         if not different:
             return None

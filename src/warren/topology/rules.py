@@ -123,10 +123,20 @@ POLICY_KEYS: dict[str, Check] = {
 }
 
 
+_KNOWN = {"queue": tuple(ARGUMENTS), "exchange": ("alternate-exchange", "hash-header")}
 _PREDECLARED = {"amq.headers": "headers", "amq.match": "headers"}
 
 
 # -- items ---------------------------------------------------------------------------------------
+def doubts(item: Exchange | Queue | Binding | Policy) -> Iterator[str]:
+    """What brokers take without a word, and is hardly meant: arguments with a slip in the name."""
+    known = list(_KNOWN.get(item.kind, ()))
+    for name in getattr(item, "arguments", {}):
+        near = difflib.get_close_matches(name, known, 1, 0.85) if name not in known else []
+        if near:
+            yield f"brokers take {name} and do nothing with it: did you mean {near[0]}?"
+
+
 def problems(
     item: Exchange | Queue | Binding | Policy,
     *,

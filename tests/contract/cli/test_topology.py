@@ -154,6 +154,7 @@ class TestDiff:
             "kind": "queue",
             "name": "a",
             "details": ["classic"],
+            "doubts": [],
             "line": 1,
         }
         assert found == {"vhost": vhost, "changes": [change], "refused": [], "not_in_file": []}

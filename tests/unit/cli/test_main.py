@@ -64,6 +64,11 @@ def test_ctrl_c_while_commands_are_imported_is_silent(
             "there is no option --prot; did you mean --port? ('warren broker --help' shows how)",
         ),
         (
+            "user add ann --password secret",
+            "there is no option --password; did you mean --password-stdin? "
+            "('warren user add --help' shows how)",
+        ),
+        (
             "queues list --jsn",
             "there is no option --jsn; did you mean --json? "
             "('warren queues list --help' shows how)",

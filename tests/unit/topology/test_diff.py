@@ -46,6 +46,19 @@ def test_things_are_made_in_an_order_that_works() -> None:
     ]
 
 
+def test_a_slip_in_the_name_of_an_argument_is_doubted_and_made() -> None:
+    wanted = Topology(queues=(Queue("eu", arguments={"x-max-lenght": 5, "x-owner": "ann"}),))
+    (change,) = plan(wanted, EMPTY).changes
+    assert change.doubts == (
+        "brokers take x-max-lenght and do nothing with it: did you mean x-max-length?",
+    )
+
+
+def test_arguments_that_are_known_are_not_doubted() -> None:
+    known = {"x-max-length": 5, "x-max-length-bytes": 5}
+    assert not plan(Topology(queues=(Queue("eu", arguments=known),)), EMPTY).changes[0].doubts
+
+
 def test_a_vhost_that_is_not_there_is_made_first() -> None:
     changes = plan(SHOP, replace(EMPTY, vhost_exists=False)).changes
     assert told(changes)[0] == "create vhost /"
