@@ -198,7 +198,6 @@ def test_messages_on_disk_expire(broker: BrokerProcess, channel: Channel, bulk: 
     publisher = bulk()
     publisher.publish("q", range(MANY), expiration="1500")
     publisher.publish("q", [MANY])
-    assert channel.count("q") > MANY // 2
     eventually(lambda: channel.count("q") == 1, every_s=0.1)
     eventually(lambda: rows(broker) == 1)
     assert int(get(channel).body) == MANY  # type: ignore[union-attr]

@@ -16,6 +16,7 @@ from tests.contract.queues.steps import (
     wait_ready,
     word,
 )
+from tests.support.clock_race import against_the_clock
 from tests.support.wire import Channel, Message
 
 Queue = Callable[..., str]
@@ -261,6 +262,7 @@ def test_a_message_that_makes_room_into_its_own_queue_is_dropped(
     assert drain(channel, queue) == "c"
 
 
+@against_the_clock
 def test_a_message_that_expires_in_a_circle_is_dropped(
     channel: Channel, queue: str, queue_with: Queue, name: Callable[[str], str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from pika import spec
 
 from tests.contract.queues.steps import DECLARE, exists, fill, no_queue, take, wait_gone, words
+from tests.support.clock_race import against_the_clock
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
 
@@ -42,6 +43,7 @@ def test_publishing_is_no_use(channel: Channel, queue_with: Queue) -> None:
     ],
     ids=["declare", "passive declare", "get"],
 )
+@against_the_clock
 def test_using_it_starts_its_time_anew(
     channel: Channel, queue_with: Queue, use: Callable[[Channel, str], Any]
 ) -> None:
@@ -55,6 +57,7 @@ def test_using_it_starts_its_time_anew(
     assert exists(channel, queue)
 
 
+@against_the_clock
 def test_it_stays_while_it_has_a_consumer(channel: Channel, queue_with: Queue) -> None:
     queue = queue_with(EXPIRES)
     tag = channel.consume(queue, no_ack=True)
@@ -64,6 +67,7 @@ def test_it_stays_while_it_has_a_consumer(channel: Channel, queue_with: Queue) -
     wait_gone(channel, queue)
 
 
+@against_the_clock
 def test_a_message_that_waits_for_an_ack_does_not_keep_it(
     channel: Channel, queue_with: Queue
 ) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.contract.queues.steps import QUIET_S, drain, fill, take, wait_ready
+from tests.support.clock_race import against_the_clock
 from tests.support.wire import Channel
 
 Queue = Callable[..., str]
@@ -24,6 +25,7 @@ def outlive(channel: Channel, queue_with: Queue, ttl_ms: int = 200) -> None:
     wait_ready(channel, witness, 0)
 
 
+@against_the_clock
 def test_a_message_that_waited_too_long_is_gone(channel: Channel, queue_with: Queue) -> None:
     queue = queue_with({"x-message-ttl": 400})
     fill(channel, queue, "ab")
@@ -32,6 +34,7 @@ def test_a_message_that_waited_too_long_is_gone(channel: Channel, queue_with: Qu
     assert channel.get(queue) is None
 
 
+@against_the_clock
 def test_each_message_has_its_own_time(channel: Channel, queue_with: Queue) -> None:
     queue = queue_with({"x-message-ttl": 600})
     fill(channel, queue, "a")
@@ -41,6 +44,7 @@ def test_each_message_has_its_own_time(channel: Channel, queue_with: Queue) -> N
     assert drain(channel, queue) == "b"
 
 
+@against_the_clock
 def test_a_message_does_not_expire_while_it_waits_for_an_ack(
     channel: Channel, queue_with: Queue
 ) -> None:
@@ -52,6 +56,7 @@ def test_a_message_does_not_expire_while_it_waits_for_an_ack(
     channel.sync()
 
 
+@against_the_clock
 def test_a_requeue_does_not_start_its_time_anew(channel: Channel, queue_with: Queue) -> None:
     queue = queue_with(TTL)
     fill(channel, queue, "a")

@@ -25,9 +25,17 @@ def drained(connection: Connection) -> list[object]:
 
 def test_an_idle_broker_sends_heartbeats_twice_an_interval(connect: Connect) -> None:
     wire = connect(heartbeat=1).wire
+
+    def waited_for_the_next() -> float:
+        begin = time.monotonic()
+        assert isinstance(wire.read(), frame.Heartbeat)
+        return time.monotonic() - begin
+
     begin = time.monotonic()
-    assert all(isinstance(wire.read(), frame.Heartbeat) for _ in range(3))
-    assert 0.9 < time.monotonic() - begin < 2.9
+    waits = [waited_for_the_next() for _ in range(3)]
+    assert time.monotonic() - begin > 0.9
+    # A busy machine makes one late, or two, but not all of them.
+    assert min(waits) < 0.9 or any(waited_for_the_next() < 0.9 for _ in range(10))
 
 
 def test_a_silent_peer_is_dropped_after_two_intervals_and_a_live_one_is_not(
