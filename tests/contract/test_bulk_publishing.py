@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
@@ -204,18 +205,20 @@ def test_a_broker_short_of_memory_is_waited_for(
     queue = name("blocked")
     channel.declare(queue)
     broker.memory_alarm(True)
-    bulk = publisher(confirm_timeout_s=0.2)
+    bulk = publisher(confirm_timeout_s=3)
     sender = threading.Thread(
         target=_publish_all, args=(bulk, messages([b"x" * 1000] * 5_000, queue))
     )
     sender.start()
     try:
         eventually(lambda: bulk.is_blocked, 20)
+        patience = time.monotonic() + 3.5  # longer than for a confirm
+        eventually(lambda: time.monotonic() > patience)
     finally:
         broker.memory_alarm(False)
-        sender.join(60)
+        sender.join(50)
     assert bulk.unconfirmed == 0
-    assert len(channel.drain(queue)) == 5_000
+    assert channel.count(queue) == 5_000
 
 
 def test_a_broker_that_stays_short_of_memory_is_given_up_and_the_reason_told(
