@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
 # with git, make and Python 3.11 is enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup java servers demo test test-again test-fast soak check format bench docs clean
+.PHONY: help setup java servers demo broker test test-again test-fast soak check format bench docs clean
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -28,6 +28,9 @@ servers:
 
 demo: $(INSTALLED) java  ## watch it at work: queues into tables with Spark, a worker killed
 	@$(BIN)/warren demo
+
+broker: $(INSTALLED)  ## a broker on port 5672, HTTP API on 15672 (ARGS="--data ./data")
+	@exec $(BIN)/warren broker $(ARGS)
 
 test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
 	@failed=0; set -x; \
