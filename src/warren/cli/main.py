@@ -19,6 +19,7 @@ MODULES = {
     "demo": "demo",
     "work": "work",
     "group": "group",
+    "dead-letters": "dead_letters",
     "overview": "overview",
     "status": "overview",
     "queues": "resources",
