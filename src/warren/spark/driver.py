@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 #: What a message is taken to weigh before any was read.
 _UNKNOWN_BYTES = 4096
 _RETRY_S = 0.2
+#: How often segments are pruned, as a share of how long they are kept.
+_PRUNE_PACE = 0.01
 T = TypeVar("T")
 
 
@@ -73,6 +75,9 @@ class Driver:
         #: A new connection: the broker may have been restarted since the last batch.
         self._suspicious = True
         self._was_connected = False
+        #: The end that was given last: what the ledger holds has been looked for up to there.
+        self._given: Positions | None = None
+        self._prune_at = 0.0
         self.reported: Offset | None = None
 
     @property
@@ -110,7 +115,9 @@ class Driver:
             self._ledger.require(ledger)
         positions = positions_of(start)
         ready = self._ready(positions)
-        kept = self._kept(positions) if ledger else {}
+        # A batch that begins where the one before ended has nothing of its own in the ledger yet;
+        # to look costs a list of all files.
+        kept = self._kept(positions) if ledger and positions != self._given else {}
         everything = {queue: positions.get(queue, 0) + count for queue, count in ready.items()}
         if self._now_only and self._target is None:
             self._target = everything
@@ -119,7 +126,8 @@ class Driver:
         ends = latest(positions, ready, limit=limit, target=self._target)
         if not ledger and any(info.kind != STREAM for info in self._queues().values()):
             ledger = self._ledger.create()  # the first queue beside streams
-        return offset_of(ledger, {**ends, **kept})
+        self._given = {**ends, **kept}
+        return offset_of(ledger, self._given)
 
     def _kept(self, positions: Positions) -> Positions:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
@@ -171,9 +179,11 @@ class Driver:
         ]
 
     def commit(self, end: Offset) -> None:
-        """Forget what Spark does not need any more."""
-        if not end["ledger"]:
+        """Forget what Spark does not need any more; not each time, for it lists all files."""
+        now = time.monotonic()
+        if not end["ledger"] or now < self._prune_at:
             return
+        self._prune_at = now + self._options.retention_s * _PRUNE_PACE
         older_than = time.time() - self._options.retention_s
         gone = self._ledger.prune(positions_of(end), older_than=older_than)
         if gone:

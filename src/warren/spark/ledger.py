@@ -163,7 +163,9 @@ class Ledger:
             if found is None:
                 continue
             stem, start, suffix = found
-            shelf = shelves.setdefault(stem, Shelf())
+            shelf = shelves.get(stem)
+            if shelf is None:  # every task does this, and there may be 100,000 files
+                shelf = shelves[stem] = Shelf()
             if suffix == _SEGMENT:
                 shelf.starts.append(start)
             else:
@@ -297,7 +299,7 @@ def _encode(segment: Segment) -> bytearray:
     sink = pa.BufferOutputStream()
     metadata = {_META: json.dumps(about).encode(), b"warren.sum": _SUM + _NO_SUM}
     schema = ARROW_SCHEMA.with_metadata(metadata)
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_file(sink, schema, options=options) as writer:
         writer.write_batch(segment.batch.replace_schema_metadata(metadata))
     data = bytearray(sink.getvalue())
