@@ -245,6 +245,16 @@ def test_a_batch_read_drains_what_is_there_once(query: Query, channel: Channel, 
 
 
 @on_one_broker
+def test_a_schema_picks_columns(query: Query, channel: Channel, queue: str) -> None:
+    publish(channel, queue, range(2))
+
+    reader = query.spark.read.format("rabbitmq").schema("body BINARY, queue STRING NOT NULL")
+    frame = reader.options(uri=query.uri, queues=queue, peek="true").load()
+
+    assert [tuple(row) for row in frame.collect()] == [(b"0", queue), (b"1", queue)]
+
+
+@on_one_broker
 def test_peek_looks_and_leaves(query: Query, channel: Channel, queue: str) -> None:
     publish(channel, queue, range(5))
 

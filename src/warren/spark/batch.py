@@ -23,6 +23,7 @@ from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
 from warren.spark.queues import Catalog, require_there
+from warren.spark.selection import Selection
 
 #: The most that a queue can be asked to show: AMQP's prefetch has 16 bits.
 _MOST_PEEKED = 65_535
@@ -46,6 +47,7 @@ class QueueReader(DataSourceReader):
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options = SourceOptions.parse(given)
+        self._selection = Selection(schema)
         if not self._options.peek:
             need_ledger(self._options)
 
@@ -83,6 +85,9 @@ class QueueReader(DataSourceReader):
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, BatchPartition)
+        return self._selection.cut(self._rows(partition))
+
+    def _rows(self, partition: BatchPartition) -> Iterator[pa.RecordBatch]:
         if self._options.peek:
             return peek(self._options, partition.ranges)
         ledger = Ledger.at(need_ledger(self._options))

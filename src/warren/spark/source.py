@@ -24,6 +24,7 @@ from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Offset
+from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_rows
 
 
@@ -36,6 +37,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options = SourceOptions.parse(given)
+        self._selection = Selection(schema)
         self._driver: Driver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,6 +86,9 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, QueuePartition)
+        return self._selection.cut(self._rows(partition))
+
+    def _rows(self, partition: QueuePartition) -> Iterator[pa.RecordBatch]:
         streams = [each for each in partition.ranges if each.mode == STREAM]
         queues = [each for each in partition.ranges if each.mode != STREAM]
         rows = stream_rows(self._options, streams)
