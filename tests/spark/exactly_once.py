@@ -43,6 +43,8 @@ from warren.spark.ledger import Ledger
 ROOT = Path(__file__).parents[2]
 OURS = "WARREN_EXACTLY_ONCE"
 LOCAL = "local[2,4]"
+#: Messages that may wait in the queues.
+BACKLOG = 15_000
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Harness:
             self.proxies.append(Proxy(parts.hostname, parts.port).__enter__())
         self.start_job()
         for source in self.sources:
-            self.publishers.append(Publisher(source, self.target.urls, self._stop))
+            self.publishers.append(Publisher(source, self.target.urls, self._stop, self._room))
             self.publishers[-1].start()
         return self
 
@@ -131,6 +133,10 @@ class Harness:
                 stdout=log,
                 stderr=log,
             )
+
+    def _room(self) -> bool:
+        """No more is published than is read in good time, however busy the machine is."""
+        return sum(source.sent for source in self.sources) < self.table.last_count + BACKLOG
 
     def _end_job(self) -> None:
         guard.end_processes(**{OURS: str(self.folder)})
@@ -200,21 +206,25 @@ class Harness:
         self.kills[what] += 1
 
     # -- the count -------------------------------------------------------------------------------
-    def finish(self, within_s: float = 300.0) -> Verdict:
+    def finish(self, patience_s: float = 180.0) -> Verdict:
         """Stop publishing, let the job read to the end, and count."""
         self._stop.set()
         for publisher in self.publishers:
             publisher.join(30)
-        deadline = time.monotonic() + within_s
-        self._await_all(deadline)
-        self._settle(deadline)
+        self._await_all(patience_s)
+        self._settle(patience_s)
+        self._await_all(patience_s)
         return self._judge()
 
-    def _await_all(self, deadline: float) -> None:
+    def _await_all(self, patience_s: float) -> None:
+        """Return when all is in the table, or when nothing more comes."""
+        rows, deadline = -1, time.monotonic() + patience_s
         while time.monotonic() < deadline:
             confirmed = sum(len(source.confirmed) for source in self.sources)
             if self.table.count() >= confirmed and not self._left() and self._all_there():
                 return
+            if self.table.last_count > rows:
+                rows, deadline = self.table.last_count, time.monotonic() + patience_s
             time.sleep(0.3)
 
     def _left(self) -> int:
@@ -234,15 +244,15 @@ class Harness:
         shelves = Ledger.at(str(self.folder / "ledger")).shelves()
         return sum(len(shelf.in_doubt) for shelf in shelves.values())
 
-    def _settle(self, deadline: float) -> None:
+    def _settle(self, patience_s: float) -> None:
         """Segments in doubt are cleared up by the next drain: send each queue one more message."""
+        deadline = time.monotonic() + patience_s
         while self._in_doubt() and time.monotonic() < deadline:
             for publisher in self.publishers:
                 link = Bulk(self.random.choice(self.target.urls))
                 publisher.publish(link, 1)
                 link.close()
             time.sleep(1.0)
-        self._await_all(deadline)
 
     def _judge(self) -> Verdict:
         lost = doubled = unordered = in_table = published = 0

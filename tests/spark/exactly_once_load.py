@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,12 +28,14 @@ class Source:
 
 
 class Publisher(threading.Thread):
-    """Numbers to one queue at a steady pace; after a broken connection it goes on with new ones:
-    what was not confirmed may be in the queue or not."""
+    """Numbers to one queue at a steady pace, as long as there is ``room``; after a broken
+    connection it goes on with new ones: what was not confirmed may be in the queue or not."""
 
-    def __init__(self, source: Source, urls: Sequence[str], stop: threading.Event) -> None:
+    def __init__(
+        self, source: Source, urls: Sequence[str], stop: threading.Event, room: Callable[[], bool]
+    ) -> None:
         super().__init__(name=f"publish {source.queue}", daemon=True)
-        self.source, self._urls, self._halt = source, urls, stop
+        self.source, self._urls, self._halt, self._room = source, urls, stop, room
         self._random = random.Random(source.queue)
 
     def run(self) -> None:
@@ -45,7 +47,8 @@ class Publisher(threading.Thread):
     def _publish(self, link: Bulk) -> None:
         try:
             while not self._halt.is_set():
-                self.publish(link, 50)
+                if self._room():
+                    self.publish(link, 50)
                 self._halt.wait(0.1)
         finally:
             link.close()

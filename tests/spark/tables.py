@@ -45,6 +45,8 @@ class GrowingTable:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._counts: dict[Path, int] = {}
+        #: What ``count`` said last.
+        self.last_count = 0
 
     def count(self) -> int:
         """How many rows there are now."""
@@ -52,7 +54,8 @@ class GrowingTable:
         for path in files:
             if path not in self._counts:
                 self._counts[path] = pq.read_metadata(path).num_rows
-        return sum(self._counts[path] for path in files)
+        self.last_count = sum(self._counts[path] for path in files)
+        return self.last_count
 
     def numbers(self) -> dict[str, list[int]]:
         """The bodies as numbers, of each queue, in the order of offsets."""

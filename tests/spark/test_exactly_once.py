@@ -1,5 +1,5 @@
-"""Everything that can be killed is killed once while messages flow; the long form is
-``python -m tests.spark.exactly_once`` (``make soak``)."""
+"""Everything that can be killed is killed once while messages flow; the long form, and the one on
+RabbitMQ and a cluster of it, is ``python -m tests.spark.exactly_once`` (``make soak``)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import pytest
 
 from tests.spark.exactly_once import Harness
 from tests.support import spark_cluster
-from tests.support.servers import missing
-from warren.errors import JavaMissing
-from warren.spark.java import java_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_each_number_is_in_the_table_once_whatever_was_killed(tmp_path: Path) -> None:
-    try:
-        java_home()
-    except JavaMissing as error:
-        missing("Java", str(error))
-    with Harness(tmp_path, seed=1) as harness:
-        for what in ("task", "connection", "broker", "disk", "driver"):
+    with Harness(tmp_path, seed=1, master=spark_cluster.cluster().url) as harness:
+        for what in ("task", "connection", "executor", "broker", "disk", "driver"):
             harness.await_progress()
             harness.disturb(what)
         harness.await_progress()
@@ -30,15 +23,3 @@ def test_each_number_is_in_the_table_once_whatever_was_killed(tmp_path: Path) ->
 
     assert verdict.good, verdict
     assert verdict.published > 0
-
-
-@pytest.mark.slow
-def test_executors_of_a_cluster_may_be_killed(tmp_path: Path) -> None:
-    with Harness(tmp_path, seed=2, master=spark_cluster.cluster().url) as harness:
-        for what in ("executor", "task", "executor"):
-            harness.await_progress()
-            harness.disturb(what)
-        harness.await_progress()
-        verdict = harness.finish()
-
-    assert verdict.good, verdict
