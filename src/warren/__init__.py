@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from warren.amqp.properties import Properties
+    from warren.client.backoff import Backoff
     from warren.client.connection import connect
     from warren.config import BrokerConfig
     from warren.errors import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from warren.handlers.app import App
     from warren.handlers.message import Message
     from warren.handlers.middleware import Middleware
-    from warren.handlers.policy import Backoff
     from warren.handlers.standby import standby
     from warren.server.broker import Broker
 
@@ -68,7 +68,7 @@ _LAZY = {
     "Group": "warren.groups.group",
     "Listener": "warren.groups.listener",
     "App": "warren.handlers.app",
-    "Backoff": "warren.handlers.policy",
+    "Backoff": "warren.client.backoff",
     "Message": "warren.handlers.message",
     "Middleware": "warren.handlers.middleware",
     "standby": "warren.handlers.standby",

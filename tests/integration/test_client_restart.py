@@ -58,7 +58,7 @@ async def test_a_closed_connection_does_not_come_back() -> None:
 
 async def test_closing_ends_the_tries(caplog: pytest.LogCaptureFixture) -> None:
     with Broker.in_thread() as broker:
-        connection = await warren.connect(broker.url, backoff=Backoff(0.01, 0.01))
+        connection = await warren.connect(broker.url, backoff=Backoff(first_s=0.01, most_s=0.01))
     await until(lambda: "trying again" in caplog.text)
 
     await connection.close()

@@ -73,7 +73,7 @@ class Comeback:
         if connection.loop.time() - self._up_since > STEADY_S:
             self._attempt = 0
         while connection.state == "down":
-            await asyncio.sleep(self._backoff.delay_s(self._attempt))
+            await asyncio.sleep(self._backoff.delay_s(self._attempt + 1))
             self._attempt += 1
             if await self._try():
                 self._up_since = connection.loop.time()
@@ -169,7 +169,7 @@ class Comeback:
 
     async def _channel_later(self, channel: Channel, attempt: int) -> None:
         generation = self._connection.generation
-        await asyncio.sleep(self._backoff.delay_s(attempt))
+        await asyncio.sleep(self._backoff.delay_s(attempt + 1))
         if channel.closed is not None or generation != self._connection.generation:
             return
         left, self._undeclared = self._undeclared, []

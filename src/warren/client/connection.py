@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from warren.client.address import Address, parse_urls
-from warren.client.backoff import Backoff
+from warren.client.backoff import COMING_BACK, Backoff
 from warren.client.callbacks import call_each
 from warren.client.channel import Channel
 from warren.client.comeback import Comeback
@@ -86,7 +86,7 @@ class Connection:
         self.properties = dict(properties or {})
         if self.addresses[0].name:
             self.properties["connection_name"] = self.addresses[0].name
-        self._comeback = Comeback(self, backoff or Backoff())
+        self._comeback = Comeback(self, backoff or COMING_BACK)
         self._on_lost: list[Callable[[WarrenError], None]] = []
         self._on_restored: list[Callable[[], None]] = []
         self._on_blocked: list[Callable[[str | None], None]] = []

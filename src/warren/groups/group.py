@@ -177,7 +177,7 @@ class Group:
             self._session = await self._next_session()
 
     async def _next_session(self) -> Session:
-        backoff, attempt = Backoff(first_s=0.05, most_s=5.0), 0
+        backoff, attempt = Backoff(first_s=0.05, most_s=5.0, jitter=0.5), 0
         while True:
             await asyncio.sleep(backoff.delay_s(attempt))
             session = Session(self._place, self._seat)

@@ -76,7 +76,7 @@ class Standby:
         self.queue, self.mode = queue, mode
         self._url, self._prefetch, self._retry_s = url, prefetch, retry_s
         self._options = connect_options
-        self._backoff = Backoff(first_s=min(0.1, retry_s), most_s=5.0)
+        self._backoff = Backoff(first_s=min(0.1, retry_s), most_s=5.0, jitter=0.5)
         self._waiting: deque[Delivery] = deque()
         self._news = asyncio.Event()
         self._checked = asyncio.Event()

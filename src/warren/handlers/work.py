@@ -7,12 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from warren.client.backoff import Backoff
 from warren.groups.listener import Listener
 from warren.handlers.attempts import Attempts, Shop
 from warren.handlers.lane import Lane
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
-from warren.handlers.policy import Backoff, Handling, matches
+from warren.handlers.policy import Handling, matches
 from warren.handlers.rate import TokenBucket
 
 if TYPE_CHECKING:

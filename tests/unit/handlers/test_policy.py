@@ -1,25 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from warren.client.backoff import Backoff
 from warren.errors import ConfigError, DecodeFailed, Reject, Retry
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
-from warren.handlers.policy import Backoff, Handling, from_options, matches
-
-
-@given(failures=st.integers(1, 10_000), chance=st.floats(0, 1))
-def test_a_wait_never_exceeds_the_most_and_never_falls_below_its_jitter(
-    failures: int, chance: float
-) -> None:
-    backoff = Backoff(first_s=0.5, factor=3.0, most_s=20.0, jitter=0.25)
-    assert 0.5 * 0.75 <= backoff.delay_s(failures, chance) <= 20.0
-
-
-def test_waits_grow_by_the_factor_up_to_the_most() -> None:
-    backoff = Backoff(first_s=1.0, factor=2.0, most_s=5.0)
-    assert [backoff.delay_s(n, chance=0.0) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
+from warren.handlers.policy import Handling, from_options, matches
 
 
 @pytest.mark.parametrize(
