@@ -147,7 +147,7 @@ def test_a_client_that_does_not_answer_does_not_hold_the_broker_up() -> None:
 
     closed = silent.expect_closed()
     assert closed.code == 320
-    assert silent.wire.closed_within(1)
+    assert silent.wire.closed_within()
     silent.close()
     half.close()
 
@@ -358,8 +358,8 @@ def test_a_peer_that_is_silent_for_two_intervals_is_cut(
     assert isinstance(connection.wire.read(), pika.frame.Heartbeat)
     clock.advance(30)
 
-    assert connection.wire.closed_within(1)
-    assert broker.snapshot()["connections"] == 0
+    assert connection.wire.closed_within()
+    eventually(lambda: broker.snapshot()["connections"] == 0)
 
 
 def test_a_peer_that_beats_lives_as_long_as_it_does(
@@ -386,7 +386,7 @@ def test_a_peer_that_does_not_say_who_it_is_is_cut_after_ten_seconds(
             sock.recv(1)
 
         clock.advance(0.1)
-        sock.settimeout(5)
+        sock.settimeout(30)
         assert _end_of(sock)
 
 
@@ -680,7 +680,7 @@ def test_a_blocked_connection_is_closed_as_quickly_as_any(
     broker.close_connections("maintenance")
 
     assert closed_with(connection) == (320, "CONNECTION_FORCED - maintenance")
-    assert connection.wire.closed_within(2)
+    assert connection.wire.closed_within()
     broker.memory_alarm(False)
 
 
@@ -703,6 +703,7 @@ def test_a_broker_of_its_own(warren_broker, number, worker_id):
 """
 
 
+@pytest.mark.timeout(300)  # a run of pytest with processes of its own
 @pytest.mark.parametrize(("workers", "names"), [("0", {"master"}), ("2", {"gw0", "gw1"})])
 def test_every_test_gets_a_broker_of_its_own(
     pytester: pytest.Pytester, workers: str, names: set[str]
