@@ -55,6 +55,7 @@ format: $(INSTALLED)  ## put the code into the one format
 
 soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
+	WARREN_TEST_MANY_QUEUES=100000 $(PYTEST) tests/integration/test_many.py
 	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
 	$(BIN)/python -m tests.unit.groups.test_simulation --runs 20000 $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 60 $(ARGS)
@@ -62,10 +63,14 @@ soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq-cluster $(ARGS)
 
-bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side
-	$(BIN)/python -m bench $(ARGS)
-	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep)
-	$(if $(ARGS),,$(BIN)/python -m bench.frameworks --keep)
+bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side, groups, Spark: under an hour
+	@failed=0; set -x; \
+	$(BIN)/python -m bench $(ARGS) || failed=1; \
+	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep || failed=1; \
+	$(BIN)/python -m bench.frameworks --keep || failed=1; \
+	$(BIN)/python -m bench.spark_source --rounds 2 --keep || failed=1; \
+	$(BIN)/python -m bench.spark_sink --keep || failed=1;) \
+	set +x; exit $$failed
 
 docs: $(INSTALLED)  ## write docs/reference anew
 	$(BIN)/python tools/build_docs.py

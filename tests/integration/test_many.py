@@ -1,4 +1,8 @@
-"""A hundred thousand queues and a million bindings: no more than many small things."""
+"""Very many queues and bindings: no more than many small things.
+
+Twenty thousand show whether the work grows faster than their number; ``make soak`` takes a
+hundred thousand, with a million bindings.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from warren.amqp.tables import Table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-QUEUES = 100_000
+QUEUES = int(os.environ.get("WARREN_TEST_MANY_QUEUES", "20000"))
 EACH = 10  # bindings a queue
 STEP = 1_000
 EXCHANGE = "routes"
@@ -61,14 +65,14 @@ def delete(vhost: Any, number: int) -> None:
         vhost.delete_queue(vhost.queues[name(number)])
 
 
-def test_a_hundred_thousand_queues_and_a_million_bindings() -> None:
+def test_very_many_queues_and_ten_bindings_each() -> None:
     before = memory_bytes()
     with warren.Broker.in_thread() as broker:
         channel = Connection.open(broker.url).channel()
         channel.declare_exchange(EXCHANGE, "topic")
         in_steps(broker, declare, channel)
         assert len(broker.core.vhosts["/"].exchanges[EXCHANGE].bindings) == QUEUES * EACH
-        assert memory_bytes() - before < 2 << 30
+        assert memory_bytes() - before < QUEUES * 20_000
 
         wanted = range(7, QUEUES * EACH, 997)
         for number in wanted:
