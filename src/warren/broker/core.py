@@ -82,7 +82,7 @@ class BrokerCore:
         self.watch = Alarms(self, memory_limit_bytes)
         self.disk_free_limit_bytes = disk_free_limit_bytes
         #: Above so many octets held, what durable queues take goes to the disk only.
-        self._page_above = min(memory_limit_bytes // 4 or PAGE_ABOVE, PAGE_ABOVE)
+        self.page_above = min(memory_limit_bytes // 4 or PAGE_ABOVE, PAGE_ABOVE)
         #: Users, permissions and limits.
         self.admin = Admin(self, loopback_users)
         self.policies = Policies(self)
@@ -239,7 +239,7 @@ class BrokerCore:
     @property
     def must_page(self) -> bool:
         """True when messages that lie on disk should not be kept in memory as well."""
-        return self.held_bytes > self._page_above
+        return self.held_bytes > self.page_above
 
     @property
     def memory_limit_bytes(self) -> int:

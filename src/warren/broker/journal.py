@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from warren.broker.queues.ready import Entry
-from warren.store.base import LAST_POSITION, Batch, Row, Store, entry_id
+from warren.store.base import LAST_POSITION, ROW_OVERHEAD, Batch, Put, Row, Store, as_row, entry_id
 
 if TYPE_CHECKING:
     from warren.broker.core import BrokerCore
@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 #: Octets that may wait for the disk before publishers are made to wait, too.
 MOST_WAITING = 64 << 20
-#: What a waiting row costs besides its content.
-ROW_OVERHEAD = 400
 #: So many are worth a write of their own while more comes in.
 ENOUGH = 256 << 10
 #: How long to wait before a batch that could not be written is tried again.
@@ -45,7 +43,8 @@ class Journal:
         self._core = core
         self.store = store
         self._free_limit_bytes = free_limit_bytes
-        self._batch = Batch(1)
+        #: What happens now is put into it.
+        self.batch = Batch(1)
         self._writing: Batch | None = None
         #: What became of the batch, as the store's thread tells it.
         self._told: deque[tuple[Batch, Exception | None]] = deque()
@@ -65,18 +64,21 @@ class Journal:
     @property
     def number(self) -> int:
         """The batch that what happens now belongs to."""
-        return self._batch.number
+        return self.batch.number
 
     @property
     def barrier(self) -> int:
         """The batch that must be safe before all that happened is."""
-        return self._batch.number - 1 if self._batch.empty else self._batch.number
+        return self.batch.number - 1 if self.batch.empty else self.batch.number
 
     # -- entries ---------------------------------------------------------------------------------
     def put(self, log_id: int, entry: Entry, *, transient: bool = False) -> None:
-        """A queue has taken a message that must survive, or (transient) has no room in memory."""
+        """A queue has taken a message that must survive, or (transient) has no room in memory.
+
+        ``Queue.publish_alone`` does the same in short for messages that need nothing of this.
+        """
         position, message, expires_at, returns = entry
-        batch = self._batch
+        batch = self.batch
         address = message.address
         wall = self._to_wall_ms(expires_at) if expires_at else 0
         shared = message.shared
@@ -93,41 +95,26 @@ class Journal:
             batch.bytes_waiting += ROW_OVERHEAD
         else:
             content = message.content if message.origin is None else message.whole
-            row = (
-                message.body_size,
-                wall,
-                returns,
-                transient,
-                0,
-                address.exchange,
-                address.routing_key,
-                content,
-            )
+            place = (address.exchange, address.routing_key)
+            row = (message.body_size, wall, returns, transient, 0, *place, content)
             batch.bytes_waiting += len(content) + ROW_OVERHEAD
         batch.puts[entry_id(log_id, position)] = row
-
-    def put_alone(self, key: int, message: Message) -> int:
-        """As ``put``, of a message that is ``alone``; returns the batch it is in. Hot."""
-        batch, content, address = self._batch, message.content, message.address
-        exchange, routing_key = address.exchange, address.routing_key
-        batch.puts[key] = (message.body_size, 0, 0, 0, 0, exchange, routing_key, content)
-        batch.bytes_waiting += len(content) + ROW_OVERHEAD
-        return batch.number
 
     def forget(self, log_id: int, position: int, message: Message) -> None:
         """The entry is done with."""
         key = entry_id(log_id, position)
-        row = self._batch.puts.pop(key, None)
-        if row is None:
-            self._batch.deletes.append(key)
+        put = self.batch.puts.pop(key, None)
+        if put is None:
+            self.batch.deletes.append(key)
             if message.shared > 0:
                 self._count_down(message.shared)
         else:
-            self._unput(row, message)
+            self._unput(put, message)
 
-    def _unput(self, row: Row, message: Message | None = None) -> None:
-        """A row that was never handed over: as if it had not been."""
-        batch, shared, content = self._batch, row[4], row[7]
+    def _unput(self, put: Put, message: Message | None = None) -> None:
+        """An entry that was never handed over: as if it had not been."""
+        row = as_row(put)
+        batch, shared, content = self.batch, row[4], row[7]
         batch.bytes_waiting -= ROW_OVERHEAD
         if content is not None:
             batch.bytes_waiting -= len(content)
@@ -141,37 +128,38 @@ class Journal:
                 message.shared = SHARED  # another queue may be about to take it
 
     def _count_down(self, shared: int) -> None:
-        references = self._batch.references
+        references = self.batch.references
         references[shared] = references.get(shared, 0) - 1
 
     def returned(self, log_id: int, position: int, returns: int) -> None:
         """The entry was given back, so often by now."""
         key = entry_id(log_id, position)
-        row = self._batch.puts.get(key)
-        if row is None:
-            self._batch.returns[key] = returns
+        put = self.batch.puts.get(key)
+        if put is None:
+            self.batch.returns[key] = returns
         else:
-            self._batch.puts[key] = (*row[:2], returns, *row[3:])
+            row = as_row(put)
+            self.batch.puts[key] = (*row[:2], returns, *row[3:])
 
     def cut(self, log_id: int, start: int, last: int) -> None:
         """Everything from one position to another is gone: the queue was purged, or deleted."""
         first, end = entry_id(log_id, start), entry_id(log_id, last)
-        batch = self._batch
+        batch = self.batch
         for key in [key for key in batch.puts if first <= key <= end]:
             self._unput(batch.puts.pop(key))
         batch.cuts.append((first, end))
 
     def end_log(self, log_id: int) -> None:
         self.cut(log_id, 0, LAST_POSITION)
-        self._batch.marks.pop(log_id, None)
+        self.batch.marks.pop(log_id, None)
 
     def mark(self, log_id: int, position: int, *, alone: bool) -> None:
         """Messages up to there may have been seen: they come back flagged redelivered.
 
         Not ``alone`` is a mark of messages in this very batch: it goes where they go.
         """
-        self._batch.marks[log_id] = position
-        self._batch.marks_matter |= alone
+        self.batch.marks[log_id] = position
+        self.batch.marks_matter |= alone
 
     def read(self, log_id: int, after: int, limit: int) -> list[tuple[int, Row]]:
         return self.store.read(log_id, after, limit)
@@ -183,9 +171,9 @@ class Journal:
     # -- definitions -----------------------------------------------------------------------------
     def define(self, kind: str, key: list[Any], value: dict[str, Any] | None) -> None:
         """Remember (or, with None, forget) something that was declared."""
-        self.last_definition = self._batch.number
+        self.last_definition = self.batch.number
         text = None if value is None else json.dumps(value)
-        self._batch.definitions[kind, json.dumps(key)] = text
+        self.batch.definitions[kind, json.dumps(key)] = text
 
     def definitions(self) -> list[tuple[str, list[Any], dict[str, Any]]]:
         return [
@@ -197,10 +185,10 @@ class Journal:
     def flush(self) -> None:
         """Hand the batch over, unless the one before is still being written."""
         if self._writing is None:
-            if self._batch.empty:
+            if self.batch.empty:
                 self._pass_over()
             else:
-                batch, self._batch = self._batch, Batch(self._batch.number + 1)
+                batch, self.batch = self.batch, Batch(self.batch.number + 1)
                 batch.paged = bool(self._core.waits_for_commit)
                 self._writing = batch
                 self._write(batch)
@@ -208,12 +196,12 @@ class Journal:
 
     def _pass_over(self) -> None:
         """The batch has nothing (left) to write: whoever waits for it has waited enough."""
-        self.committed = self._batch.number
-        self._batch.number += 1
+        self.committed = self.batch.number
+        self.batch.number += 1
 
     def flush_early(self) -> None:
         """Somebody is being read from, and others wait for their turn: keep the disk busy."""
-        if self._batch.bytes_waiting > ENOUGH:
+        if self.batch.bytes_waiting > ENOUGH:
             self._hear()
             self.flush()
 
@@ -241,7 +229,7 @@ class Journal:
                 self.failed = ""
             self.committed = batch.number
             self._writing = None
-            if self._batch.empty:
+            if self.batch.empty:
                 self._pass_over()
             self._core.batch_committed()
         self._measure_space()
@@ -251,7 +239,7 @@ class Journal:
     @property
     def idle(self) -> bool:
         """True when everything that happened is safe."""
-        return self._writing is None and self._batch.empty
+        return self._writing is None and self.batch.empty
 
     def close(self) -> None:
         self.store.close()
@@ -279,7 +267,7 @@ class Journal:
     def _judge_disk(self) -> None:
         """Publishers wait when the disk fails, is nearly full, or can't follow."""
         most = MOST_WAITING // 2 if self._behind else MOST_WAITING
-        self._behind = self._batch.bytes_waiting > most
+        self._behind = self.batch.bytes_waiting > most
         self._core.disk_alarm(self._behind or self._short or bool(self.failed))
 
     # -- time ------------------------------------------------------------------------------------

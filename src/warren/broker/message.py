@@ -109,18 +109,6 @@ class Message:
 
     # -- reading ---------------------------------------------------------------------------------
     @property
-    def alone(self) -> bool:
-        """Persistent, without an end to its life, held by a publisher, and for one queue only."""
-        traits = self.traits
-        return (
-            traits.persistent
-            and traits.expiration_ms is None
-            and not self.shared
-            and self.origin is None
-            and self.holders > 0
-        )
-
-    @property
     def parts(self) -> dict[str, bytes]:
         """The raw properties by name."""
         if self._parts is None:

@@ -12,6 +12,7 @@ from warren.amqp.properties import encode_property
 from warren.amqp.session import undecodable
 from warren.broker.inspection import REPLY_TO, inspect
 from warren.broker.message import OVERHEAD, PLAIN, Address, Message, Traits
+from warren.broker.queues.queue import Queue
 from warren.broker.reply import ReplyConsumer
 from warren.broker.vhost import NeedsMessage
 from warren.errors import (
@@ -32,7 +33,7 @@ _SHORT = 512
 class Route:
     """Where publishes with the same arguments go."""
 
-    __slots__ = ("address", "exchange", "keeps_all", "mandatory", "published", "targets")
+    __slots__ = ("address", "exchange", "keeps_all", "mandatory", "published", "queue", "targets")
 
     def __init__(
         self, address: Address, exchange: Any, mandatory: bool, targets: list[Any] | None
@@ -42,6 +43,10 @@ class Route:
         self.mandatory = mandatory
         #: The queues, or None where each message must be looked at.
         self.targets = targets
+        #: The only one of them, if that is no stream.
+        self.queue: Queue | None = None
+        if targets and len(targets) == 1 and isinstance(targets[0], Queue):
+            self.queue = targets[0]
         self.keeps_all = keep_all(targets or ())
         #: Messages that went this way since the last ``Publisher.tally``.
         self.published = 0
@@ -113,24 +118,31 @@ class Publisher:
         if self.confirming:
             self.sequence += 1
             self._core.confirming[self] = None
-        targets = route.targets
-        if targets is None or not targets or traits.rewrite or self.transaction is not None:
+        if not route.targets or traits.rewrite or self.transaction is not None:
             self._publish_slow(route, message)
             return
         route.published += 1
-        core = self._core
-        core.held_bytes += len(content) + OVERHEAD
+        journal = self._core.journal
+        if journal is not None and (traits.persistent or route.keeps_all):
+            self._batch = journal.batch.number
+        if route.queue is None:
+            self._publish_to_many(route, message)
+        elif not route.queue.publish_alone(message) and self.confirming:
+            self._refused_by_queue()
+
+    def _publish_to_many(self, route: Route, message: Message) -> None:
+        core, targets = self._core, route.targets or ()
+        core.held_bytes += len(message.content) + OVERHEAD
         message.holders = 1  # ours, until every queue has been asked
-        if (traits.persistent or route.keeps_all) and core.journal is not None:
-            self._batch = core.journal.number
-            if len(targets) > 1:
-                message.shared = -1
+        kept = core.journal is not None and (message.traits.persistent or route.keeps_all)
+        if kept and len(targets) > 1:
+            message.shared = -1
         for queue in targets:
             if not queue.publish(message) and self.confirming:
                 self._refused_by_queue()
         message.holders -= 1
         if not message.holders:
-            core.held_bytes -= len(content) + OVERHEAD
+            core.held_bytes -= len(message.content) + OVERHEAD
 
     def _no_properties(self, header_size: int) -> Traits:
         if header_size != 22:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, Row
+from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, Put
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Backlog:
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
         #: Entries that are put by a batch here, and deleted by none.
-        self._fresh: dict[int, Row] = {}
+        self._fresh: dict[int, Put] = {}
         #: Logs that ended, and the batch that ended them.
         self._ended: dict[int, int] = {}
         #: Octets of all blobs.
@@ -70,16 +70,17 @@ class Backlog:
                 batches.append(_own(batch))
         return batches
 
-    def _alive(self, waiting: Waiting) -> dict[int, Row]:
+    def _alive(self, waiting: Waiting) -> dict[int, Put]:
         fresh, ended, row_id = self._fresh, self._ended, waiting.row_id
         puts = waiting.batch.puts
-        alive = {key: row for key, row in puts.items() if key in fresh}
+        alive = {key: put for key, put in puts.items() if key in fresh}
         if ended:
             # Those that share a message are put nevertheless: the cut counts them down.
             alive = {
-                key: row
-                for key, row in alive.items()
-                if row[4] or ended.get(key >> POSITION_BITS, 0) <= row_id
+                key: put
+                for key, put in alive.items()
+                if ended.get(key >> POSITION_BITS, 0) <= row_id
+                or (isinstance(put, tuple) and put[4])
             }
         return alive
 

@@ -14,6 +14,39 @@ LAST_POSITION = (1 << POSITION_BITS) - 1
 #: gone when the store is opened anew, id of the shared message (0: the content is the entry's own);
 #: exchange, routing key and content frames (None where they are shared).
 Row = tuple[int, int, int, int, int, str | None, str | None, bytes | None]
+#: What an entry that waits to be written takes besides its content.
+ROW_OVERHEAD = 400
+
+
+class Address(Protocol):
+    """Where a message was published."""
+
+    @property
+    def exchange(self) -> str: ...
+    @property
+    def routing_key(self) -> str: ...
+
+
+class Plain(Protocol):
+    """An entry with a content of its own, of which nothing more is to be said."""
+
+    @property
+    def body_size(self) -> int: ...
+    @property
+    def address(self) -> Address: ...
+    @property
+    def content(self) -> bytes: ...
+
+
+#: Most entries are plain ones, and most of those never get as far as a row.
+Put = Row | Plain
+
+
+def as_row(put: Put) -> Row:
+    if isinstance(put, tuple):
+        return put
+    address = put.address
+    return (put.body_size, 0, 0, 0, 0, address.exchange, address.routing_key, put.content)
 
 
 def entry_id(log: int, position: int) -> int:
@@ -25,7 +58,7 @@ class Batch:
     """Changes that become durable together."""
 
     number: int
-    puts: dict[int, Row] = field(default_factory=dict)
+    puts: dict[int, Put] = field(default_factory=dict)
     deletes: list[int] = field(default_factory=list)
     #: Stretches of ids, both ends included: purged and deleted queues.
     cuts: list[tuple[int, int]] = field(default_factory=list)

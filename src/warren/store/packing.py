@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from struct import Struct, pack, unpack_from
-from typing import Any
+from typing import Any, NamedTuple
 
-from warren.store.base import Batch, Row
+from warren.store.base import Batch, Put, as_row
 
 _HEAD = Struct("<II")
 #: Size, expiry, times given back, transient, shared: the columns a row begins with.
 _KINDS = ("Q", "Q", "I", "B", "Q")
+#: All of them but the size, of entries without any.
+_NOTHING: tuple[tuple[int, ...], ...] = ((),) * 4
 
 
 def pack_batch(batch: Batch) -> bytes:
     """All of a batch."""
     puts = batch.puts
     count = len(puts)
-    *numbers, exchanges, routing_keys, contents = (
-        zip(*puts.values(), strict=True) if puts else [()] * 8
-    )
-    places = list(zip(exchanges, routing_keys, strict=True))
-    addresses = {address: number for number, address in enumerate(dict.fromkeys(places))}
-    columns: list[tuple[str, tuple[int, ...]]] = [("Q", tuple(puts))]
-    for kind, column in zip(_KINDS, numbers, strict=True):
+    table = _rows_as_columns(puts) if _has_rows(puts) else _plain_as_columns(puts)
+    addresses = {place: number for number, place in enumerate(dict.fromkeys(table.places))}
+    columns: list[tuple[str, Sequence[int]]] = [("Q", list(puts))]
+    for kind, column in zip(_KINDS, table.numbers, strict=True):
         columns.append((kind, column) if any(column) else ("", ()))
-    columns.append(("I", tuple(map(addresses.__getitem__, places))))
-    own = [content or b"" for content in contents]
-    columns.append(("I", tuple(map(len, own))))
+    columns.append(("I", list(map(addresses.__getitem__, table.places))))
+    columns.append(("I", list(map(len, table.contents))))
     rest = {
         "count": count,
         "kinds": [kind for kind, _ in columns],
-        "addresses": list(addresses),
+        "addresses": list(map(table.name, addresses)),
         "shared": [[key, *value[:2], len(value[2])] for key, value in batch.shared.items()],
         "deletes": runs(batch.deletes),
         "cuts": batch.cuts,
@@ -49,10 +49,40 @@ def pack_batch(batch: Batch) -> bytes:
     text = json.dumps(rest, separators=(",", ":")).encode()
     parts = [text]
     parts += [pack(f"<{count}{kind}", *column) for kind, column in columns if kind]
-    parts += own
+    parts += table.contents
     parts += [value[2] for value in batch.shared.values()]
     body = b"".join(parts)
     return _HEAD.pack(zlib.crc32(body), len(text)) + body
+
+
+class _Columns(NamedTuple):
+    """Entries side by side: a list for each thing that is to be said of them."""
+
+    #: As ``_KINDS`` has them.
+    numbers: Sequence[Sequence[int]]
+    #: Where they were published, and how such a place is called.
+    places: Sequence[Any]
+    name: Callable[[Any], tuple[str | None, str | None]]
+    contents: list[bytes]
+
+
+def _has_rows(puts: dict[int, Put]) -> bool:
+    return tuple in set(map(type, puts.values()))
+
+
+def _plain_as_columns(puts: dict[int, Put]) -> _Columns:
+    """Messages of the same publisher mostly have the same address: one is looked up by itself."""
+    plain: list[Any] = list(puts.values())
+    sizes = [put.body_size for put in plain]
+    places = [put.address for put in plain]
+    contents = [put.content for put in plain]
+    return _Columns((sizes, *_NOTHING), places, attrgetter("exchange", "routing_key"), contents)
+
+
+def _rows_as_columns(puts: dict[int, Put]) -> _Columns:
+    *numbers, exchanges, routing_keys, contents = zip(*map(as_row, puts.values()), strict=True)
+    places = list(zip(exchanges, routing_keys, strict=True))
+    return _Columns(numbers, places, tuple, [content or b"" for content in contents])
 
 
 def unpack_batch(number: int, blob: bytes) -> Batch:
@@ -103,7 +133,7 @@ def _rows(
     numbers: list[tuple[int, ...]],
     addresses: list[tuple[Any, ...]],
     contents: list[bytes],
-) -> dict[int, Row]:
+) -> dict[int, Put]:
     """Entries from their columns; one that shares its message has no content of its own."""
     return {
         key: (*row, *address, None if row[4] else content)

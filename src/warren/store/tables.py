@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Any
 
-from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, Row
+from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, Put
 from warren.store.packing import runs
 
 FORMAT = 2
@@ -72,15 +72,18 @@ def drop_transient(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM shared WHERE entries <= 0")
 
 
-def _put(connection: sqlite3.Connection, puts: dict[int, Row]) -> None:
-    """Most rows have nothing but an address and a content: the rest of them is zeros."""
-    plain, full = [], []
-    for key, row in puts.items():
-        size, expires_at, returns, transient, shared, exchange, routing_key, content = row
-        if expires_at or returns or transient or shared:
-            full.append((key, *row))
+def _put(connection: sqlite3.Connection, puts: dict[int, Put]) -> None:
+    """Most entries have nothing but an address and a content: the rest of them is zeros."""
+    plain: list[tuple[Any, ...]] = []
+    full: list[tuple[Any, ...]] = []
+    for key, put in puts.items():
+        if not isinstance(put, tuple):
+            address = put.address
+            plain.append((key, put.body_size, address.exchange, address.routing_key, put.content))
+        elif any(put[1:5]):
+            full.append((key, *put))
         else:
-            plain.append((key, size, exchange, routing_key, content))
+            plain.append((key, put[0], *put[5:]))
     _insert(connection, "entries", plain, "(?,?,0,0,0,0,?,?,?)")
     _insert(connection, "entries", full, "(?,?,?,?,?,?,?,?,?)")
 

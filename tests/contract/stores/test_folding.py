@@ -6,22 +6,45 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.eventually import eventually
 from warren.errors import StoreDamaged
 from warren.store import sqlite
-from warren.store.base import LAST_POSITION, Batch, Row, entry_id
+from warren.store.base import LAST_POSITION, Batch, Row, as_row, entry_id
 from warren.store.packing import pack_batch, unpack_batch
 from warren.store.sqlite import LARGE_BATCH, SqliteStore
 
 TABLES = ("entries", "shared", "marks", "definitions")
 NEVER_S = 3600.0
 LOGS = 4
+
+
+class Place(NamedTuple):
+    exchange: str
+    routing_key: str
+
+
+@dataclass
+class Message:
+    """What a plain entry has of a message."""
+
+    body_size: int
+    address: Place
+    content: bytes
+
+
+def plain(row: Row, place: Place | None = None) -> Message:
+    size, *_, exchange, routing_key, content = row
+    assert exchange is not None
+    assert routing_key is not None
+    assert content is not None
+    return Message(size, place or Place(exchange, routing_key), content)
 
 
 class Life:
@@ -56,7 +79,7 @@ class Life:
         self.alive[key] = 0
         expires_at = dice.choice((0, 0, 1 << 41))
         row: Row = (dice.randrange(99), expires_at, 0, 0, 0, "ex", f"k{key & 3}", dice.randbytes(9))
-        batch.puts[key] = row
+        batch.puts[key] = row if expires_at or dice.randrange(2) else plain(row)
         batch.marks[key >> 40] = key & 3
 
     def share(self, batch: Batch) -> None:
@@ -199,7 +222,20 @@ def test_a_batch_comes_back_from_its_blob(seed: int) -> None:
         batch.deletes.sort()
         found = unpack_batch(batch.number, pack_batch(batch))
         batch.bytes_waiting = 0
+        batch.puts = {key: as_row(put) for key, put in batch.puts.items()}
         assert found == batch
+
+
+def test_plain_entries_are_packed_as_rows_are() -> None:
+    rows = [(3, 0, 0, 0, 0, "ex", f"k{number % 3}", b"content") for number in range(9)]
+    keys = [entry_id(1, number) for number in range(9)]
+    blob = pack_batch(Batch(1, puts=dict(zip(keys, rows, strict=True))))
+    places: dict[str, Any] = {}
+    puts = {
+        key: plain(row, places.setdefault(row[6], Place(row[5], row[6])))
+        for key, row in zip(keys, rows, strict=True)
+    }
+    assert pack_batch(Batch(1, puts=puts)) == blob
 
 
 def test_what_comes_and_goes_while_it_waits_never_gets_into_the_tables(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from warren.broker import journal as journal_module
 from warren.broker.core import BrokerCore
 from warren.broker.journal import ENOUGH, RETRY_MS, SHARED, SPACE_CHECK_MS, Journal
 from warren.broker.message import Message
-from warren.store.base import LAST_POSITION, Batch, LogSummary, Row, entry_id
+from warren.broker.queues.queue import Queue
+from warren.store.base import LAST_POSITION, Batch, LogSummary, Row, as_row, entry_id
 from warren.testing import FakeClock
 
 LOG = 3
@@ -128,7 +129,7 @@ def test_a_shared_message_is_written_once(journal: Journal, store: HeldStore) ->
     batch = write(journal, store)
     assert batch.shared == {101: ("ex", "key", kept.content)}
     assert batch.references == {101: 3}
-    assert [row[4:] for row in batch.puts.values()] == [(101, None, None, None)] * 3
+    assert [as_row(put)[4:] for put in batch.puts.values()] == [(101, None, None, None)] * 3
 
 
 def test_a_shared_message_that_every_queue_is_done_with_is_never_written(
@@ -153,7 +154,7 @@ def test_one_queue_may_be_done_with_a_message_before_the_next_has_it(
     batch = write(journal, store)
     assert list(batch.shared.values()) == [("ex", "key", kept.content)]
     assert list(batch.references.values()) == [1]
-    assert batch.puts[entry_id(2, 1)][4] in batch.shared
+    assert as_row(batch.puts[entry_id(2, 1)])[4] in batch.shared
 
 
 def test_a_shared_message_counts_its_entries_across_batches(
@@ -327,13 +328,33 @@ def test_much_is_handed_over_before_the_turn_of_the_loop_is_over(
 
 
 def test_a_message_for_one_queue_is_written_as_any_other(
-    journal: Journal, store: HeldStore
+    core: BrokerCore, journal: Journal, store: HeldStore
 ) -> None:
+    core.journal = journal
+    queue = Queue(core.vhosts["/"], "q", durable=True, log_id=LOG)
     kept = message(b"body", delivery_mode=2)
-    journal.put(LOG, (1, kept, 0, 0))
-    assert journal.put_alone(entry_id(LOG, 2), kept) == journal.number
+    assert queue.publish_alone(kept)
+    alone, waiting = journal.batch.puts[entry_id(LOG, 1)], journal.batch.bytes_waiting
+    assert queue.publish(kept)
+    assert journal.batch.bytes_waiting == 2 * waiting
+    assert as_row(alone) == as_row(journal.batch.puts[entry_id(LOG, 2)])
+
+    journal.forget(LOG, 1, kept)
+    journal.returned(LOG, 2, 1)
+    assert journal.batch.bytes_waiting == waiting
     batch = write(journal, store)
-    assert batch.puts[entry_id(LOG, 2)] == batch.puts[entry_id(LOG, 1)]
+    assert {key: as_row(put)[2] for key, put in batch.puts.items()} == {entry_id(LOG, 2): 1}
+
+
+def test_a_plain_message_that_was_given_back_says_so_in_its_batch(
+    core: BrokerCore, journal: Journal, store: HeldStore
+) -> None:
+    core.journal = journal
+    queue = Queue(core.vhosts["/"], "q", durable=True, log_id=LOG)
+    queue.publish_alone(message(b"body", delivery_mode=2))
+    journal.returned(LOG, 1, 3)
+    batch = write(journal, store)
+    assert (as_row(batch.puts[entry_id(LOG, 1)])[2], batch.returns) == (3, {})
 
 
 def test_a_batch_says_if_a_queue_waits_to_read_it_back(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warren.broker.message import Message
 from warren.broker.queues.ready import Entry, PagedReady
 from warren.broker.queues.restore import restore_entry
 from warren.store.base import LogSummary, entry_id
@@ -25,26 +24,27 @@ class Kept:
 
     __slots__ = (
         "_core",
-        "_first_id",
         "_given_out",
         "_log_id",
         "_marked",
-        "_newest",
         "_older",
         "_seen_before",
         "_waits",
+        "first_id",
+        "newest",
         "newest_batch",
     )
 
     def __init__(self, core: BrokerCore, log_id: int) -> None:
         self._core = core
         self._log_id = log_id
-        self._first_id = entry_id(log_id, 0)
+        #: The id of position 0; never written.
+        self.first_id = entry_id(log_id, 0)
         self._given_out = 0  # the highest position any consumer has seen
         self._seen_before = 0  # the same, of the broker's life before this one
         self._marked = self._waits = 0  # what the store is told of it, see ``given_out``
         #: The newest entry written, the batch it is in, and the newest in a batch before that.
-        self._newest = self.newest_batch = self._older = 0
+        self.newest = self.newest_batch = self._older = 0
 
     @property
     def _journal(self) -> Journal:
@@ -55,20 +55,14 @@ class Kept:
     # -- writing ---------------------------------------------------------------------------------
     def put(self, entry: Entry, *, transient: bool = False) -> None:
         journal = self._journal
-        self._note(entry[0], journal.number)
+        if self.newest_batch != journal.number:
+            self.begin(journal.number)
+        self.newest = entry[0]
         journal.put(self._log_id, entry, transient=transient)
 
-    def put_alone(self, position: int, message: Message) -> None:
-        """As ``put``, of a message that is ``alone``; hot."""
-        number = self._core.journal.put_alone(self._first_id + position, message)  # type: ignore[union-attr]
-        if self.newest_batch != number:
-            self.newest_batch, self._older = number, self._newest
-        self._newest = position
-
-    def _note(self, position: int, batch: int) -> None:
-        if self.newest_batch != batch:
-            self.newest_batch, self._older = batch, self._newest
-        self._newest = position
+    def begin(self, batch: int) -> None:
+        """From now on, what is put gets into this batch."""
+        self.newest_batch, self._older = batch, self.newest
 
     def forget(self, entry: Entry) -> None:
         """An entry is done with."""
@@ -99,7 +93,7 @@ class Kept:
 
     def recover(self, summary: LogSummary) -> None:
         """Take up again what the store has."""
-        self._newest = summary.last
+        self.newest = summary.last
         self._seen_before = self._given_out = self._marked = summary.mark
 
     def read_all(self, journal: Journal) -> list[Entry]:
@@ -123,10 +117,10 @@ class Kept:
         if position <= self._given_out:
             return
         self._given_out = position
-        if position <= self._marked or self._newest <= self._marked:
+        if position <= self._marked or self.newest <= self._marked:
             return
         journal = self._journal
-        older = self._older if self.newest_batch == journal.number else self._newest
+        older = self._older if self.newest_batch == journal.number else self.newest
         backlog = older > self._marked
         if backlog:
             self._marked = position + ((1 << self._waits) >> 4)

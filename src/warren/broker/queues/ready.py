@@ -80,18 +80,16 @@ class PagedReady(Ready):
         self.paged = 0
         #: Batch and entry.
         self.on_their_way: deque[tuple[int, Entry]] = deque()
-        #: Everything up to this position is, or was, in memory.
+        #: Everything up to this position is, or was, in memory; true while something is paged.
         self.after = 0
 
     def __len__(self) -> int:
         return len(self.fresh) + len(self.returned) + self.paged
 
-    def push(self, entry: Entry) -> None:
-        self.after = entry[0]
-        self.fresh.append(entry)
-
     def page(self, batch: int, entry: Entry) -> None:
         """One more entry that is to lie on disk only, once its batch is safe."""
+        if not self.paged:
+            self.after = entry[0] - 1
         self.paged += 1
         self.on_their_way.append((batch, entry))
 
