@@ -10,7 +10,7 @@ from warren.amqp.frames import METHOD, encode_frame
 from warren.amqp.hot import PUBLISH_IDS, encode_confirm
 from warren.amqp.properties import encode_property
 from warren.amqp.session import undecodable
-from warren.broker.inspection import REPLY_TO, inspect
+from warren.broker.inspection import PASSING, REPLY_TO, inspect, outline
 from warren.broker.message import OVERHEAD, PLAIN, Address, Message, Traits
 from warren.broker.queues.queue import Queue
 from warren.broker.reply import ReplyConsumer
@@ -85,7 +85,7 @@ class Publisher:
         self._number = channel.number
         self._routes: dict[bytes, Route] = {}
         self._version = self._vhost.version
-        self._traits: dict[bytes, Traits] = {}
+        self._traits: dict[bytes, Traits] = {}  # by outline
         self.confirming = False
         #: How many messages were published, confirmed, returned and dropped, as of ``tally``.
         self.published = self.confirmed = self.returned = self.dropped = 0
@@ -109,9 +109,10 @@ class Publisher:
             route = self._find_route(arguments)
         if flags:
             properties = content[19 : header_size - 1]
-            traits = self._traits.get(properties)
+            key = outline(properties, flags) if flags & PASSING else properties
+            traits = self._traits.get(key)
             if traits is None:
-                traits = self._inspect(properties)
+                traits = self._inspect(properties, key)
         else:
             traits = self._no_properties(header_size)
         message = Message(route.address, content, traits, body_size, self._number)
@@ -146,20 +147,20 @@ class Publisher:
 
     def _no_properties(self, header_size: int) -> Traits:
         if header_size != 22:
-            return self._inspect(bytes(header_size - 20))
+            return self._inspect(bytes(header_size - 20), b"")
         return PLAIN
 
-    def _inspect(self, properties: bytes) -> Traits:
+    def _inspect(self, properties: bytes, key: bytes) -> Traits:
         traits = inspect(
             properties,
             self._connection.user_name,
             impersonator=self._connection.impersonator,
             may_reply=self._channel.reply_consumer is not None,
         )
-        if len(properties) <= _SHORT:
+        if key and len(key) <= _SHORT:
             if len(self._traits) >= _REMEMBER:
                 self._traits.clear()
-            self._traits[properties] = traits
+            self._traits[key] = traits
         return traits
 
     def _find_route(self, arguments: bytes) -> Route:

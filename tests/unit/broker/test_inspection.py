@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.messages import message
-from warren.amqp.properties import Properties, encode_properties
+from warren.amqp.properties import Properties, check_properties, encode_properties
 from warren.amqp.tables import Table
-from warren.broker.inspection import MAX_EXPIRY_MS, inspect, parse_expiration
+from warren.broker.inspection import MAX_EXPIRY_MS, inspect, outline, parse_expiration
 from warren.broker.message import PLAIN, Traits
 from warren.errors import InternalError, PreconditionFailed
 
@@ -105,3 +105,71 @@ def test_a_bad_expiration_is_refused_in_rabbitmqs_words(value: str, problem: str
     with pytest.raises(PreconditionFailed) as refusal:
         parse_expiration(value)
     assert str(refusal.value) == f"invalid expiration '{value}': {problem}"
+
+
+# -- outlines ------------------------------------------------------------------------------------
+EVERYTHING = {
+    "content_type": "text/plain",
+    "content_encoding": "gzip",
+    "headers": Table({"a": "b"}),
+    "delivery_mode": 2,
+    "priority": 3,
+    "correlation_id": "c1",
+    "reply_to": "r",
+    "expiration": "1500",
+    "message_id": "m1",
+    "timestamp": 17,
+    "type": "t",
+    "user_id": "guest",
+    "app_id": "app",
+    "cluster_id": "cluster",
+}
+PASSING = {"correlation_id": "another", "message_id": "", "timestamp": 1 << 40}
+
+
+def octets_of(properties: dict[str, Any]) -> bytes:
+    return encode_properties(Properties(**properties))
+
+
+def outline_of(octets: bytes) -> bytes:
+    return outline(octets, int.from_bytes(octets[:2], "big"))
+
+
+@pytest.mark.parametrize("without", [(), *((name,) for name in EVERYTHING), tuple(PASSING)])
+def test_messages_that_differ_in_their_ids_only_have_one_outline(without: tuple[str, ...]) -> None:
+    first = {name: value for name, value in EVERYTHING.items() if name not in without}
+    second = {name: PASSING.get(name, value) for name, value in first.items()}
+
+    assert outline_of(octets_of(first)) == outline_of(octets_of(second)) != b""
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYTHING if name not in PASSING])
+def test_whatever_else_differs_is_in_the_outline(name: str) -> None:
+    other = {"headers": Table({"a": "c"}), "delivery_mode": 1, "priority": 4}
+    changed = EVERYTHING | {name: other.get(name, "changed")}
+    dropped = {each: value for each, value in EVERYTHING.items() if each != name}
+    outlines = {outline_of(octets_of(each)) for each in (EVERYTHING, changed, dropped)}
+
+    assert len(outlines) == 3
+
+
+@pytest.mark.parametrize("names", [tuple(EVERYTHING), ("delivery_mode", *PASSING), tuple(PASSING)])
+def test_a_list_that_can_not_be_read_has_no_readable_ones_outline(names: tuple[str, ...]) -> None:
+    """Every cut, and every octet made larger or smaller: most are lengths or flags to somebody."""
+    good = octets_of({name: EVERYTHING[name] for name in names})
+    wanted = outline_of(good)
+    spoilt = [good[:size] for size in range(2, len(good))]
+    spoilt.append(good + b"x")
+    spoilt += [
+        good[:at] + bytes((octet & 255,)) + good[at + 1 :]
+        for at, was in enumerate(good)
+        for octet in (0, 1, was + 1, was - 1, 255)
+    ]
+    for octets in spoilt:
+        if outline_of(octets) == wanted:
+            check_properties(octets)
+            assert vars_of(inspect(octets, "guest")) == vars_of(inspect(good, "guest"))
+
+
+def vars_of(traits: Traits) -> dict[str, Any]:
+    return {name: getattr(traits, name) for name in Traits.__slots__}
