@@ -6,18 +6,20 @@ ids    the same, but every message with an id of its own, as the sink's have: a 
 task   what a task of the sink does, without Spark around it: Arrow batches to confirmed messages
 spark  ``df.write.format("rabbitmq")`` of the same rows by one task, in a session that is warm
 
-All publish the same bodies to a queue that is deleted afterwards. A round is one of each, so what
-disturbs the machine disturbs all; medians are shown.
+All publish bodies of 200 octets to a queue that is deleted afterwards. A round is one of each, so
+what disturbs the machine disturbs all; medians are shown. Exits with 1 if a bar is missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import statistics
+import sys
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from itertools import repeat
 
 import pyarrow as pa
@@ -30,11 +32,13 @@ from bench.load import frames
 from bench.load.link import Link
 from bench.load.publishing import BATCH, Batch, Publisher
 from bench.load.setup import unique
+from bench.spark_report import Bar, Line, Report
 from warren.client.publish_columns import Routes, encode_messages, join_properties, numbered_ids
 from warren.spark.writer import BatchWriter
 
 BODY_BYTES = 200
 BATCH_ROWS = 10_000
+FIRST = 50_000
 
 
 def with_queue(url: str, work: Callable[[str], float]) -> float:
@@ -96,26 +100,13 @@ def through_spark(spark: SparkSession, url: str, count: int) -> float:
     return with_queue(url, work)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--brokers", default="warren,rabbitmq")
-    parser.add_argument("--count", type=int, default=100_000, help="messages a round")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    spark = warren.spark.session("bench")
-    with launchers(options.brokers.split(",")) as brokers:
-        for launcher in brokers:
-            running = launcher.start()
-            try:
-                told = measure(spark, running.url, options.count, options.rounds)
-            finally:
-                running.stop()
-            print(json.dumps({"broker": launcher.name, **told}))
-    spark.stop()
-
-
-def measure(spark: SparkSession, url: str, count: int, rounds: int) -> dict[str, float]:
-    through_spark(spark, url, count // 10)  # the first one compiles
+def measure(
+    spark: SparkSession, url: str, options: argparse.Namespace, say: Callable[[str], None]
+) -> dict[str, float]:
+    through_spark(spark, url, 50_000)  # the first one compiles
+    # So many that starting a task doesn't count: brokers differ by a factor of ten.
+    count = _whole_batches(options.seconds * FIRST / raw(url, FIRST))
+    say(f"{count:,} messages a round")
     ways: dict[str, Callable[[], float]] = {
         "raw": lambda: raw(url, count),
         "ids": lambda: raw(url, count, ids=True),
@@ -123,20 +114,70 @@ def measure(spark: SparkSession, url: str, count: int, rounds: int) -> dict[str,
         "spark": lambda: through_spark(spark, url, count),
     }
     took: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
+    for number in range(options.rounds):
+        say(f"round {number + 1} of {options.rounds}")
         for name, run in ways.items():
             took[name].append(run())
     rates = {name: count / statistics.median(times) for name, times in took.items()}
-    told = {f"{name}_per_s": round(rate) for name, rate in rates.items()}
-    return {
-        **told,
-        **{
-            f"{ours}_to_{theirs}": round(rates[ours] / rates[theirs], 2)
-            for ours in ("task", "spark")
-            for theirs in ("raw", "ids")
-        },
+    return rates | {
+        f"{ours} of {theirs}": rates[ours] / rates[theirs]
+        for ours in ("task", "spark")
+        for theirs in ("raw", "ids")
     }
 
 
+def _whole_batches(messages: float) -> int:
+    step = math.lcm(BATCH, BATCH_ROWS)
+    return max(step, round(messages / step) * step)
+
+
+#: Title, name, unit and bar of every line.
+LINES = (
+    ("raw socket, equal messages, confirmed", "raw", "rate", Bar()),
+    ("raw socket, an id each, confirmed", "ids", "rate", Bar()),
+    ("a task of the sink", "task", "rate", Bar()),
+    ("df.write through Spark", "spark", "rate", Bar()),
+    ("a task, share of raw", "task of raw", "ratio", Bar()),
+    ("a task, share of raw with ids", "task of ids", "ratio", Bar()),
+    ("through Spark, share of raw with ids", "spark of ids", "ratio", Bar()),
+    ("through Spark, share of raw", "spark of raw", "ratio", Bar(at_least=0.70)),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.spark_sink",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--broker", action="append", choices=("warren", "rabbitmq"))
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long a raw round takes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", action="store_true", help="keep the result in bench/results")
+    options = parser.parse_args()
+    report = Report("sink", seconds_a_round=options.seconds, rounds=options.rounds)
+    report.say("Spark starts")
+    spark = warren.spark.session("bench")
+    found: dict[str, dict[str, float]] = {}
+    with launchers(options.broker or ("warren", "rabbitmq")) as brokers:
+        for launcher in brokers:
+            running = launcher.start()
+            try:
+                say = partial(_say_on, report, launcher.name)
+                found[launcher.name] = measure(spark, running.url, options, say)
+            finally:
+                running.stop()
+    spark.stop()
+    told = [
+        Line(title, unit, {broker: each[name] for broker, each in found.items()}, bar)
+        for title, name, unit, bar in LINES
+    ]
+    return report.end(told, keep=options.keep)
+
+
+def _say_on(report: Report, broker: str, words: str) -> None:
+    report.say(f"{broker}: {words}")
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
