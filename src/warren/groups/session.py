@@ -61,6 +61,7 @@ class Session:
             poke=self.poke,
             more=lambda: self._new_connection(" (more)"),
         )
+        self._stopped = False
         self._poked: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,6 +81,7 @@ class Session:
                 await self._place.discovery.check(self._connection)
             await self._coordinator.join(self._seat.member.report(), self._hear)
         except BaseException:
+            self._silence()
             await self._coordinator.close()
             await self._connection.close(wait=False)
             raise
@@ -89,9 +91,7 @@ class Session:
 
     async def stop(self) -> None:
         """Say goodbye and let go of everything that is still there."""
-        for handle in (self._poked, self._timer):
-            if handle is not None:
-                handle.cancel()
+        self._silence()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -99,6 +99,13 @@ class Session:
         await self._claims.close()
         await self._coordinator.leave()
         await self._connection.close()
+
+    def _silence(self) -> None:
+        """The seat outlives us: from now on its steps are for the next session to carry out."""
+        self._stopped = True
+        for handle in (self._poked, self._timer):
+            if handle is not None:
+                handle.cancel()
 
     @property
     def connected(self) -> bool:
@@ -130,7 +137,7 @@ class Session:
     # -- the pump --------------------------------------------------------------------------------
     def poke(self) -> None:
         """Something happened: see what follows, once, when the loop is done with what it does."""
-        if self._poked is None:
+        if self._poked is None and not self._stopped:
             self._poked = asyncio.get_running_loop().call_soon(self._pump)
 
     def _hear(self, event: Event) -> None:

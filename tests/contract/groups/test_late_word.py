@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -53,3 +54,20 @@ async def test_a_member_that_loses_its_connection_while_it_comes_back_tries_agai
     await eventually(lambda: cut_off and worker.group._session not in (None, before))
     await workers.publish(3)
     await workers.all_handled()
+
+
+async def test_what_is_left_of_a_lost_connection_decides_nothing(workers: Workers) -> None:
+    """The member's next life has the queues: what ends late in the last one must not meddle."""
+    await workers.declare(2)
+    (worker,) = await workers.join_many(1)
+    before, member = worker.group._session, worker.group._seat.member
+    assert before is not None
+    before._connection.link.abort()
+    await eventually(lambda: worker.group._session not in (None, before))
+    await workers.balanced()
+    before.poke()
+    member.lost(workers.queues[0], "taken away", time.monotonic())
+    worker.group._session.poke()
+    await workers.publish(3)
+    await workers.all_handled()
+    await workers.balanced()
