@@ -9,7 +9,8 @@ from typing import Any
 
 from warren.broker.core import RABBITMQ_VERSION, BrokerCore
 from warren.management.erlang import NODE
-from warren.management.families import FAMILIES, Family, Labels, all_queues
+from warren.management.families import FAMILIES, Family
+from warren.management.figures import Labels, all_queues
 from warren.management.messages import Request, Response
 from warren.management.sampler import Sampler
 
