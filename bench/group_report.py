@@ -138,7 +138,9 @@ def _markdown(table: Table) -> str:
 def _caption(path: Path, result: Result) -> str:
     about = result["machine"]
     parts = (f"{about['cpu']}, {about['cores']} cores", f"Python {about['python']}")
-    return "; ".join((*parts, f"commit {about['commit']}", path.name[:10]))
+    others = result["load"][0] > 2 * about["cores"]  # our own processes keep the cores busy, too
+    load = (f"the machine had other work (load {result['load'][0]:.0f})",) if others else ()
+    return "; ".join((*parts, f"commit {about['commit']}", path.name[:10], *load))
 
 
 def main() -> None:
