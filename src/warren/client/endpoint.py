@@ -55,7 +55,7 @@ class Endpoint:
             password=unquote(parts.password) if parts.password is not None else "guest",
             tls=_SCHEMES[parts.scheme],
             scheme=parts.scheme,
-            heartbeat_s=int(query.get("heartbeat", ["30"])[0]),
+            heartbeat_s=_seconds("heartbeat", query.get("heartbeat", ["30"])[0]),
             ca_file=query.get("cacertfile", [None])[0],
         )
 
@@ -89,3 +89,9 @@ class Endpoint:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
+
+
+def _seconds(option: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigError("uri", f"{option}={text} is not a whole number of seconds")
+    return int(text)
