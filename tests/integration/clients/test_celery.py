@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,8 @@ class Shop:
         for worker in self.workers.values():
             worker.kill()
         if hasattr(self.app.backend, "result_consumer"):  # results as messages
-            self.app.backend.result_consumer.stop()
+            with suppress(AttributeError):  # what Celery says if nobody has waited for a result
+                self.app.backend.result_consumer.stop()
         self.app.close()
 
 

@@ -51,7 +51,7 @@ def test_the_content_type_says_what_a_body_is(
         ("text/plain", None, b"\xff", "text/plain"),
         ("text/plain; charset=klingon", None, b"x", "klingon"),
         (None, "gzip", b"not gzip", "gzip"),
-        (None, "gzip", gzip.compress(b"x" * 1000)[:-9], "ends before"),
+        (None, "gzip", gzip.compress(b"x" * 1000, mtime=0)[:-9], "ends before"),
         (None, "br", b"x", "no such content-encoding"),
     ],
 )
