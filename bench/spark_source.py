@@ -290,7 +290,7 @@ def _queues(options: argparse.Namespace, url: str, say: Say) -> dict[str, float]
     for count in QUEUES:
         say(f"a drain of {count} queues")
         load = Load(url, count)
-        messages = options.messages // 2 // count * count
+        messages = options.messages // count * count
         rates = []
         for _ in range(options.rounds):
             load.fill(messages, 200)
