@@ -27,5 +27,5 @@ def test_a_table_has_the_figures_of_a_kept_result(page: Path, found: re.Match[st
     assert found[0] == group_report.place(kind, kept)
 
 
-def test_the_figures_of_groups_are_shown() -> None:
-    assert "groups" in {found[1] for _, found in PLACES}
+def test_the_figures_of_groups_and_of_frameworks_are_shown() -> None:
+    assert {found[1] for _, found in PLACES} == set(group_report.SHOW)
