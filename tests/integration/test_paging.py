@@ -65,6 +65,7 @@ def get(channel: Channel, *, no_ack: bool = True) -> Message | None:
     return answer if isinstance(answer, Message) else None
 
 
+@pytest.mark.timeout(240)
 def test_a_long_backlog_takes_little_memory_and_drains_in_order(
     broker: BrokerProcess, channel: Channel, bulk: Connect
 ) -> None:
