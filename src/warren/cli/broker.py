@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,9 @@ from warren.server.broker import Broker, run
 
 with suppress(ImportError):
     import uvloop  # noqa: F401 - now, and not when Ctrl-C is on
+
+#: How long one thread may keep the interpreter while another wants it; Python's own is 5 ms.
+SWITCH_INTERVAL_S = 0.0005
 
 
 def add_parser(commands: Any) -> None:
@@ -87,6 +91,8 @@ async def _serve(config: BrokerConfig) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+    # The store's thread has little to do at a time, and confirms wait for it.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
