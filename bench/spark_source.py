@@ -191,7 +191,10 @@ def latency(spark: Spark, load: Load, seconds: float, rate: int) -> tuple[float,
     load.declare()
     here = spark.folder / str(spark._runs + 1)
     query = spark.query(
-        load, "rabbitmq", ledger=str(spark.folder / f"latency{spark._runs}"), maxMessagesPerTrigger=rate * 2
+        load,
+        "rabbitmq",
+        ledger=str(spark.folder / f"latency{spark._runs}"),
+        maxMessagesPerTrigger=rate * 2,
     )
     load.send(load.queues[0], 0, 10, 200)
     running = query.trigger(processingTime="0 seconds").start()
