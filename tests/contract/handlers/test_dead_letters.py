@@ -118,10 +118,9 @@ async def test_letters_that_the_broker_wrote_go_back_too(bench: Bench, told: Tol
     taken = await bench.channel.get(queue)
     assert taken is not None
     taken.nack(requeue=False)
-    for _ in range(500):
-        if await bench.ready(dead) == 1:
-            break
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(20):
+        while await bench.ready(dead) != 1:
+            await asyncio.sleep(0.02)
     (letter,) = (await told("list", "--queue", dead, "--json")).json
     assert (letter["queue"], letter["reason"], letter["attempts"]) == (queue, "rejected", 1)
     assert (await told("replay", "--queue", dead)).out == f"1 sent to '{queue}'\n"

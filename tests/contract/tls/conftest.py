@@ -12,8 +12,11 @@ import pytest
 import warren
 from tests.support import brokers, rabbitmq
 from tests.support.brokers import TestBroker
+from tests.support.certificate_fixtures import ours, shown, theirs
 from tests.support.certificates import Authority, Certificate
 from tests.support.servers import free_ports
+
+__all__ = ["ours", "shown", "theirs"]  # fixtures
 
 
 @dataclass(frozen=True)
@@ -39,24 +42,8 @@ Listening = Callable[..., AbstractContextManager[Listener]]
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("theirs"), "another CA")
-
-
-@pytest.fixture(scope="module")
 def ann(ours: Authority) -> Certificate:
     return ours.issue("ann", "/C=GB/O=Shop, Ltd/CN=ann")
-
-
-@pytest.fixture(scope="module")
-def shown(ours: Authority) -> Certificate:
-    """The broker's certificate."""
-    return ours.issue("broker", "/CN=localhost")
 
 
 @pytest.fixture(scope="module", params=("warren", "rabbitmq"))
