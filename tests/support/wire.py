@@ -390,17 +390,10 @@ class Channel:
         immediate: bool = False,
         **properties: Any,
     ) -> None:
-        method = spec.Basic.Publish(
-            exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
+        options = {"mandatory": mandatory, "immediate": immediate, **properties}
+        self.connection.wire.send(
+            content_frames(self, routing_key, body, exchange=exchange, **options)
         )
-        header = frame.Header(self.number, len(body), spec.BasicProperties(**properties))
-        step = self.connection.frame_max - 8
-        pieces = [
-            frame.Body(self.number, body[at : at + step]).marshal()
-            for at in range(0, len(body), step)
-        ]
-        parts = [frame.Method(self.number, method).marshal(), header.marshal(), *pieces]
-        self.connection.wire.send(b"".join(parts))
 
     # -- shorthands --------------------------------------------------------------------------
     def declare(self, queue: str = "", **options: Any) -> Any:
@@ -540,3 +533,26 @@ _REPLIES = {
     spec.Tx.Commit.NAME: (spec.Tx.CommitOk,),
     spec.Tx.Rollback.NAME: (spec.Tx.RollbackOk,),
 }
+
+
+def content_frames(
+    channel: Channel,
+    routing_key: str,
+    body: bytes,
+    *,
+    exchange: str = "",
+    mandatory: bool = False,
+    immediate: bool = False,
+    **properties: Any,
+) -> bytes:
+    """A basic.publish with its content, as it goes over the wire."""
+    method = spec.Basic.Publish(
+        exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
+    )
+    header = frame.Header(channel.number, len(body), spec.BasicProperties(**properties))
+    step = channel.connection.frame_max - 8
+    pieces = [
+        frame.Body(channel.number, body[at : at + step]).marshal()
+        for at in range(0, len(body), step)
+    ]
+    return b"".join([frame.Method(channel.number, method).marshal(), header.marshal(), *pieces])

@@ -79,6 +79,8 @@ class Draining:
 
     def publish(self, *_: Any) -> None: ...
 
+    def again(self, *_: Any) -> None: ...
+
     def ack(self, tag: int, multiple: int) -> None: ...
 
     def too_large(self, size: int) -> None: ...
@@ -96,6 +98,8 @@ class NotOpen:
 
     def publish(self, *_: Any) -> None:
         raise ChannelError("expected 'channel.open'")
+
+    def again(self, *_: Any) -> None: ...
 
     def method(self, method: m.Method) -> None:
         raise ChannelError("expected 'channel.open'")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table
+
+#: Takes a message's content and the size of its body; False if this can't go on.
+PublishAgain = Callable[[bytes, int], bool]
 
 
 class ChannelHandler(Protocol):
@@ -16,6 +20,15 @@ class ChannelHandler(Protocol):
     def publish(
         self, arguments: bytes, content: bytes, header_size: int, body_size: int, flags: int
     ) -> None: ...
+
+    def again(
+        self, arguments: bytes, properties: bytes, header_size: int, flags: int
+    ) -> PublishAgain | None:
+        """How more messages go that are like the last but for their bodies.
+
+        None if each of them must be looked at.
+        """
+        ...
 
     def ack(self, tag: int, multiple: int) -> None: ...
 

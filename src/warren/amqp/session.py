@@ -38,7 +38,7 @@ from warren.amqp.frames import (
     encode_frame,
 )
 from warren.amqp.handlers import ChannelHandler, ConnectionHandler
-from warren.amqp.hot import read_frames
+from warren.amqp.hot import Run, read_frames
 from warren.amqp.tables import Table, raw, text
 from warren.amqp.terms import erlang_text
 from warren.errors import (
@@ -94,6 +94,8 @@ class ServerSession:
         self.wary = False  # look at every frame: the next publish may have to wait
         #: Why nothing is read for now: each reason is taken back by who gave it.
         self.holds: set[str] = set()
+        #: Publishes that are alike, the last ones that came in a row.
+        self.run: Run | None = None
         self._tail = b""
         self._misses = 0
 

@@ -66,6 +66,7 @@ class Channel:
         self.got = self.got_unasked = self.got_nothing = 0
         self.publisher = Publisher(self)
         self.publish = self.publisher.publish  # the hot path has no time for a detour
+        self.again = self.publisher.again
         self._settled_in_transaction: list[tuple[str, int, Delivery]] = []
         self.core.churn["channel_created"] += 1
 

@@ -22,12 +22,16 @@ from warren.errors import (
 )
 
 if TYPE_CHECKING:
+    from warren.amqp.handlers import PublishAgain
     from warren.broker.channel import Channel
 
 #: Routes and property lists remembered a channel.
 _REMEMBER = 1024
 #: Only property lists up to this size are worth remembering.
 _SHORT = 512
+#: Of a property list that is not remembered: each message is looked at.
+_UNKNOWN = Traits()
+_UNKNOWN.rewrite = True
 
 
 class Route:
@@ -131,6 +135,46 @@ class Publisher:
         elif not route.queue.publish_alone(message) and self.confirming:
             self._refused_by_queue()
 
+    def again(
+        self, arguments: bytes, properties: bytes, header_size: int, flags: int
+    ) -> PublishAgain | None:
+        """How to publish more of what was published last, with other bodies.
+
+        What was found out about the last one holds for them, until the topology changes.
+        """
+        route, traits = self._routes.get(arguments), PLAIN
+        if flags:
+            key = outline(properties, flags) if flags & PASSING else properties
+            traits = self._traits.get(key, _UNKNOWN)
+        if route is None or not route.targets or traits.rewrite or self.transaction is not None:
+            return None
+        core, vhost, version, routes = self._core, self._vhost, self._version, self._routes
+        queue, address, number = route.queue, route.address, self._number
+        journal = core.journal if traits.persistent or route.keeps_all else None
+
+        def publish(content: bytes, body_size: int) -> bool:
+            if (
+                version != vhost.version
+                or routes is not self._routes
+                or self.transaction is not None
+            ):
+                self.publish(arguments, content, header_size, body_size, flags)
+                return False
+            message = Message(address, content, traits, body_size, number)
+            if self.confirming:
+                self.sequence += 1
+                core.confirming[self] = None
+            route.published += 1
+            if journal is not None:
+                self._batch = journal.batch.number
+            if queue is None:
+                self._publish_to_many(route, message)
+            elif not queue.publish_alone(message) and self.confirming:
+                self._refused_by_queue()
+            return True
+
+        return publish
+
     def _publish_to_many(self, route: Route, message: Message) -> None:
         core, targets = self._core, route.targets or ()
         core.held_bytes += len(message.content) + OVERHEAD
@@ -196,7 +240,7 @@ class Publisher:
 
     def _forget_routes(self) -> None:
         self.tally()
-        self._routes.clear()
+        self._routes = {}  # another one: see ``again``
 
     def tally(self) -> None:
         """Add up what went each way since the last time: the hot path counts on the route only."""
