@@ -36,18 +36,18 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, row_id: int, batch: Batch, size: int) -> None:
+    def add(self, waiting: Waiting) -> None:
         """One more; the newest."""
-        fresh = self._fresh
+        batch, fresh = waiting.batch, self._fresh
         if fresh and batch.deletes:
             deletes = [key for key in batch.deletes if fresh.pop(key, None) is None]
-            batch = replace(batch, deletes=deletes)
+            waiting = replace(waiting, batch=replace(batch, deletes=deletes))
         fresh.update(batch.puts)
         for first, last in batch.cuts:
             if last & LAST_POSITION == LAST_POSITION:
-                self._ended[first >> POSITION_BITS] = row_id
-        self._waiting.append(Waiting(row_id, batch, size))
-        self.bytes += size
+                self._ended[first >> POSITION_BITS] = waiting.row_id
+        self._waiting.append(waiting)
+        self.bytes += waiting.size
 
     def oldest(self, size: int) -> list[Waiting]:
         """As many as make up a size; one at least, if there is one."""

@@ -8,10 +8,12 @@ All numbers are little-endian. A column that is all zeros is left out.
 from __future__ import annotations
 
 import json
+import sys
 import zlib
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from struct import Struct, pack, unpack_from
+from struct import Struct, unpack_from
 from typing import Any, NamedTuple
 
 from warren.store.base import Batch, Put, as_row
@@ -23,17 +25,17 @@ _KINDS = ("Q", "Q", "I", "B", "Q")
 _NOTHING: tuple[tuple[int, ...], ...] = ((),) * 4
 
 
-def pack_batch(batch: Batch) -> bytes:
+def pack_batch(batch: Batch) -> bytearray:
     """All of a batch."""
     puts = batch.puts
     count = len(puts)
     table = _rows_as_columns(puts) if _has_rows(puts) else _plain_as_columns(puts)
     addresses = {place: number for number, place in enumerate(dict.fromkeys(table.places))}
-    columns: list[tuple[str, Sequence[int]]] = [("Q", list(puts))]
+    columns: list[tuple[str, Iterable[int]]] = [("Q", puts)]
     for kind, column in zip(_KINDS, table.numbers, strict=True):
         columns.append((kind, column) if any(column) else ("", ()))
-    columns.append(("I", list(map(addresses.__getitem__, table.places))))
-    columns.append(("I", list(map(len, table.contents))))
+    columns.append(("I", map(addresses.__getitem__, table.places)))
+    columns.append(("I", map(len, table.contents)))
     rest = {
         "count": count,
         "kinds": [kind for kind, _ in columns],
@@ -47,12 +49,21 @@ def pack_batch(batch: Batch) -> bytes:
         "definitions": [[*key, value] for key, value in batch.definitions.items()],
     }
     text = json.dumps(rest, separators=(",", ":")).encode()
-    parts = [text]
-    parts += [pack(f"<{count}{kind}", *column) for kind, column in columns if kind]
+    parts = [bytes(_HEAD.size), text]
+    parts += [_pack(kind, column) for kind, column in columns if kind]
     parts += table.contents
     parts += [value[2] for value in batch.shared.values()]
-    body = b"".join(parts)
-    return _HEAD.pack(zlib.crc32(body), len(text)) + body
+    blob = bytearray().join(parts)
+    with memoryview(blob) as view:
+        _HEAD.pack_into(blob, 0, zlib.crc32(view[_HEAD.size :]), len(text))
+    return blob
+
+
+def _pack(kind: str, column: Iterable[int]) -> bytes:
+    numbers = array(kind, column)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
 
 
 class _Columns(NamedTuple):

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from warren.errors import StoreDamaged, StoreUnusable
-from warren.store.backlog import Backlog
+from warren.store.backlog import Backlog, Waiting
 from warren.store.base import LAST_POSITION, POSITION_BITS, Batch, LogSummary, Row, entry_id
 from warren.store.folder import connect, create, examine, lock_folder
 from warren.store.packing import pack_batch
@@ -174,29 +174,30 @@ class SqliteStore:
     def _take(self, batch: Batch, done: Done) -> None:
         """Write a batch; then, if the journal has become long, fold some of it."""
         try:
-            size = self._write_batch(batch)
+            waiting = self._write_batch(batch)
         except Exception as error:  # whatever it is: the broker is told, and decides
             if not isinstance(error, sqlite3.Error):
                 log.exception("the store failed over a batch")
             self._roll_back()
             done(error)
             return
-        done(None)
-        if self._backlog.bytes > FOLD_ABOVE:
-            self._try_to_fold(max(FOLD_BYTES, 2 * size))
+        done(None)  # before anything else: publishers wait for it
+        if waiting is not None:
+            self._backlog.add(waiting)
+            if self._backlog.bytes > FOLD_ABOVE:
+                self._try_to_fold(max(FOLD_BYTES, 2 * waiting.size))
 
-    def _write_batch(self, batch: Batch) -> int:
-        """Into the journal, or into the tables; returns how many octets the journal got."""
+    def _write_batch(self, batch: Batch) -> Waiting | None:
+        """Into the journal, where it waits to be folded, or into the tables."""
         large = batch.bytes_waiting > LARGE_BATCH
         if large or batch.paged or self._backlog.bytes > MOST_JOURNAL:
             self._fold(MOST_JOURNAL * 2, batch)
-            return 0
+            return None
         blob = pack_batch(batch)
         # A statement is a transaction of its own: one wait for the interpreter instead of three.
         row_id = self._write.execute("INSERT INTO journal (batch) VALUES (?)", (blob,)).lastrowid
         assert row_id is not None
-        self._backlog.add(row_id, batch, len(blob))
-        return len(blob)
+        return Waiting(row_id, batch, len(blob))
 
     def _fold(self, size: int, newest: Batch | None = None) -> None:
         """Bring the oldest batches into the tables; with all of them, maybe, the newest."""
