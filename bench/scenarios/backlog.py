@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from statistics import median
 
 from bench.load.consuming import Consumer
@@ -14,24 +15,34 @@ from bench.model import Context, Goal, Metric, Numbers, Scenario
 BODY_BYTES = 200
 LARGE, SMALL = 1_000_000, 10_000
 REPEATS = 15  # of the small one: a single drain is over in a blink
+#: Both are drained in turn for so long, once at least: a machine that has slow seconds and fast
+#: ones tells little by a single pair.
+TURNS_S = 45.0
 
 
 def backlog(url: str, pid: int | None, large: int, small: int) -> Numbers:
     body = bytes(BODY_BYTES)
+    weights, short, long = [], [], []
     with Link(url) as link:
         queue, publisher, consumer = exclusive_queue(link), Publisher(link), Consumer(link)
-        short = []
-        for _ in range(REPEATS):
-            publisher.fill(queue, body, small)
-            short.append(consumer.drain(queue, small).seconds)
-        before = settled_bytes(pid) if pid else 0
-        publisher.fill(queue, body, large)
-        after = settled_bytes(pid) if pid else 0
-        took = consumer.drain(queue, large)
+
+        def drain(count: int) -> float:
+            publisher.fill(queue, body, count)
+            return count / consumer.drain(queue, count).seconds
+
+        until = time.monotonic() + TURNS_S
+        while not long or time.monotonic() < until:
+            short += [drain(small) for _ in range(REPEATS)]
+            before = settled_bytes(pid) if pid and not weights else 0
+            publisher.fill(queue, body, large)
+            if before:
+                weights.append((settled_bytes(pid) - before) / large)
+            long.append(large / consumer.drain(queue, large).seconds)
+        short += [drain(small) for _ in range(REPEATS)]
         link.close()
-    rates = {"drain_10k": small / median(short), "drain_1m": large / took.seconds}
+    rates = {"drain_10k": median(short), "drain_1m": median(long)}
     numbers = {**rates, "drain_1m_to_10k": rates["drain_1m"] / rates["drain_10k"]}
-    return numbers | ({"bytes_a_message": (after - before) / large} if pid else {})
+    return numbers | ({"bytes_a_message": weights[0]} if weights else {})
 
 
 def _measure(context: Context) -> Numbers:
