@@ -9,7 +9,8 @@ may be late or lost; both are whole lists, stamped, and sent again until they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Literal
 
 from warren.groups import assign
@@ -64,6 +65,10 @@ class Dispatcher:
         self._last: float | None = None
         self._look_at_load: float | None = None
         self._changed, self._dirty = True, True
+        #: The next deadline and the state, until something happens.
+        self._deadline: float | None = None
+        self._deadline_known = False
+        self._state: GroupState | None = None
 
     def start(
         self,
@@ -89,6 +94,7 @@ class Dispatcher:
         wanted = {**held, **shown} if newer else {**shown, **held}
         self._target = {q: m for q, m in wanted.items() if m in self._members}
         self._look_at_load = now + self.policy.load_interval_s
+        self._touched()
         self._rebalance(f"{self.me} became dispatcher", now)
 
     def _inherit(self, state: GroupState, now: float) -> None:
@@ -109,12 +115,15 @@ class Dispatcher:
         """A member joined, came back, or says how it is doing."""
         seen = self._members.get(report.member)
         if seen is not None and seen.present and same_but_rates(seen.report, report):
-            seen.report = report
+            if seen.report.rates != report.rates:
+                seen.report, self._state = report, None
             return
-        self._changed = self._dirty = True
+        self._touched()
+        self._changed = True
         if seen is None:
             self._members[report.member] = Seen(report, busy=set(report.held))
             self._adopt(report)
+            self._dirty = True
             self._trigger(f"{report.member} joined", now)
         elif not seen.present:
             self._returned(seen, report, now)
@@ -126,6 +135,7 @@ class Dispatcher:
         seen = self._members.get(member)
         if seen is None or not seen.present:
             return
+        self._touched()
         self._changed = True
         seen.busy, seen.granted, seen.sent, seen.resend_at = set(), frozenset(), NEVER, None
         if seen.report.static and seen.report.session_s > 0:
@@ -136,6 +146,7 @@ class Dispatcher:
 
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked: these are the group's queues now."""
+        self._touched()
         before, self._queues = self._queues, dict(facts)
         self._changed = self._changed or before.keys() != facts.keys()
         for queue in before.keys() - facts.keys():
@@ -152,6 +163,7 @@ class Dispatcher:
     def commanded(self, command: Command, now: float) -> None:
         """A person asks for something; what names nobody and nothing we know changes nothing."""
         member, queue = command.member, command.queue
+        self._touched()
         self._changed = True
         if command.kind == "drain" and member in self._members and member not in self._drained:
             self._drained.add(member)
@@ -168,14 +180,20 @@ class Dispatcher:
         self._dirty = True
 
     def next_deadline(self) -> float | None:
-        times = [self._due]
-        for seen in self._members.values():
-            times += (seen.gone_until, seen.resend_at)
-        if self.policy.balance == "load":
-            times.append(self._look_at_load)
-        return min([time for time in times if time is not None], default=None)
+        if not self._deadline_known:
+            times = [self._due]
+            for seen in self._members.values():
+                times += (seen.gone_until, seen.resend_at)
+            if self.policy.balance == "load":
+                times.append(self._look_at_load)
+            self._deadline = min([time for time in times if time is not None], default=None)
+            self._deadline_known = True
+        return self._deadline
 
     def run_due(self, now: float) -> None:
+        if not _is_due(self.next_deadline(), now):
+            return
+        self._touched()
         for member, seen in list(self._members.items()):
             if seen.gone_until is not None and seen.gone_until <= now:
                 self._remove(member, f"the session of {member} ran out", now)
@@ -201,6 +219,8 @@ class Dispatcher:
             for name, seen in self._members.items()
             if seen.present and seen.must_send(should[name], now)
         ]
+        if due:
+            self._deadline_known = False
         for name, seen in due:
             seen.granted, seen.sent = frozenset(should[name]), stamp
             seen.busy |= should[name]
@@ -231,6 +251,11 @@ class Dispatcher:
 
     def state(self) -> GroupState:
         """All of it, for people and for the next dispatcher."""
+        if self._state is None:
+            self._state = self._portrait()
+        return self._state
+
+    def _portrait(self) -> GroupState:
         return portray(
             GroupState(
                 self.group,
@@ -246,6 +271,10 @@ class Dispatcher:
         )
 
     # -- deciding --------------------------------------------------------------------------------
+    def _touched(self) -> None:
+        """Something happens: what was worked out before no longer holds."""
+        self._deadline_known, self._state = False, None
+
     def _adopt(self, report: Report) -> None:
         """A newcomer that already holds queues keeps those that nobody else got hold of."""
         for queue in report.held:
@@ -257,12 +286,13 @@ class Dispatcher:
         """A static member is back within its session: the same queues, and no other moves."""
         heavier = seen.report.weight != report.weight
         seen.report, seen.gone_until, seen.busy = report, None, set(report.held)
+        self._dirty = True
         if heavier:
             self._trigger(f"the weight of {report.member} changed", now)
 
     def _updated(self, seen: Seen, report: Report, now: float) -> None:
         anew = report.stamp < seen.report.stamp
-        before = seen.report.weight
+        before, busy = seen.report.weight, seen.busy
         seen.report = report
         if anew:  # it began a new life before we heard that the old one ended
             seen.busy, seen.granted, seen.sent = set(report.held), frozenset(), NEVER
@@ -270,7 +300,8 @@ class Dispatcher:
             seen.busy = set(report.held) | seen.granted
             seen.resend_at = None
         else:
-            seen.busy |= set(report.held)
+            seen.busy = seen.busy.union(report.held)
+        self._dirty = self._dirty or anew or seen.busy != busy
         if report.weight <= 0 < before:
             self._trigger(f"{report.member} gives its queues away", now, urgent=True)
         elif report.weight != before:
@@ -331,13 +362,13 @@ class Dispatcher:
 
     def _should_hold(self) -> dict[str, set[str]]:
         """What each member may be given now: its target, less what others still work on."""
-        busy: dict[str, set[str]] = {}
+        busy: dict[str, str | None] = {}  # None: several may work on it
         for name, seen in self._members.items():
             for queue in seen.busy:
-                busy.setdefault(queue, set()).add(name)
+                busy[queue] = None if queue in busy else name
         should: dict[str, set[str]] = {name: set() for name in self._members}
         for queue, member in self._target.items():
-            free = busy.get(queue, {member}) <= {member}
+            free = busy.get(queue, member) == member
             # What it may be working on already it keeps, should another turn up that has it,
             # too: the broker lets only one of them work, and the other is told to let go.
             if queue not in self._paused and (free or queue in self._members[member].busy):
@@ -346,11 +377,10 @@ class Dispatcher:
 
 
 def same_but_rates(one: Report, other: Report) -> bool:
-    return one is other or _without_rates(one) == _without_rates(other)
+    return one is other or _all_but_rates(one) == _all_but_rates(other)
 
 
-def _without_rates(report: Report) -> dict[str, object]:
-    return {**vars(report), "rates": None}
+_all_but_rates = attrgetter(*[each.name for each in fields(Report) if each.name != "rates"])
 
 
 def _is_due(deadline: float | None, now: float) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 from warren.groups.coordination.base import NEVER, Assignment, Report, Stamp
 
@@ -32,6 +33,8 @@ TELL_AFTER = 5
 
 class Claim(Enum):
     """Where a queue stands with this member."""
+
+    __hash__ = object.__hash__  # each is there once; Enum's own hash is slow
 
     FREE = "not ours"
     CLAIMING = "asked the broker for it"
@@ -46,6 +49,8 @@ class Claim(Enum):
 
 class Event(Enum):
     """What can happen to a queue of this member."""
+
+    __hash__ = object.__hash__
 
     WANT = "it is in the assignment"
     UNWANT = "it is no longer in the assignment"
@@ -114,15 +119,14 @@ HOLDING = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One thing for the shell to do."""
 
     do: Do
     queue: str
 
 
-@dataclass
+@dataclass(slots=True)
 class _Queue:
     state: Claim = Claim.FREE
     due: float | None = None
@@ -142,13 +146,17 @@ class Member:
     _steps: list[Step] = field(default_factory=list)
     _news: bool = True
     _leaving: bool = False
+    #: The last report with its rates, and the next deadline, until something happens.
+    _told: tuple[Report, Mapping[str, float] | None] | None = None
+    _deadline: float | None = None
+    _deadline_known: bool = False
 
     def assigned(self, assignment: Assignment, now: float) -> bool:
         """Take up an assignment; False if it is older than one that was taken up before."""
         if assignment.stamp < self._stamp:
             return False
-        self._news = self._news or assignment.stamp > self._stamp
-        self._stamp = assignment.stamp
+        if assignment.stamp > self._stamp:
+            self._stamp, self._news, self._told = assignment.stamp, True, None
         self._want(set() if self._leaving else set(assignment.queues), now)
         return True
 
@@ -158,7 +166,7 @@ class Member:
         The dispatcher hears of it at once, by a weight of nought, and can give out what is free
         while a slow handler still runs. The queues of a static member wait for its return.
         """
-        self._leaving = self._news = True
+        self._leaving, self._news, self._told = True, True, None
         if not self.identity.static:
             self.identity = replace(self.identity, weight=0.0)
         self._want(set(), now)
@@ -168,6 +176,7 @@ class Member:
 
     def refused(self, queue: str, reason: str, now: float) -> None:
         self._queues.setdefault(queue, _Queue()).reason = reason
+        self._told = None
         self._happened(queue, Event.REFUSED, now)
 
     def drained(self, queue: str, now: float) -> None:
@@ -178,6 +187,7 @@ class Member:
 
     def lost(self, queue: str, reason: str, now: float) -> None:
         self._queues.setdefault(queue, _Queue()).reason = reason
+        self._told = None
         self._happened(queue, Event.LOST, now)
 
     def disconnected(self, reason: str, now: float) -> None:
@@ -186,16 +196,24 @@ class Member:
             self.lost(queue, reason, now)
         self._steps = [step for step in self._steps if step.do is Do.FORGET]
         self._queues.clear()
-        self._stamp, self._news = NEVER, True
+        self._stamp, self._news, self._told = NEVER, True, None
+        self._deadline_known = False
 
     def run_due(self, now: float) -> None:
+        first = self.next_deadline()
+        if first is None or first > now:
+            return
+        self._deadline_known = False
         due = [n for n, q in self._queues.items() if q.due is not None and q.due <= now]
         for name in due:
             self._queues[name].due = None
             self._happened(name, Event.DUE, now)
 
     def next_deadline(self) -> float | None:
-        return min([q.due for q in self._queues.values() if q.due is not None], default=None)
+        if not self._deadline_known:
+            times = [q.due for q in self._queues.values() if q.due is not None]
+            self._deadline, self._deadline_known = min(times, default=None), True
+        return self._deadline
 
     def take_steps(self) -> list[Step]:
         """What is to be done, in this order; each is returned once."""
@@ -223,6 +241,11 @@ class Member:
         return not self._queues
 
     def report(self, rates: Mapping[str, float] | None = None) -> Report:
+        if self._told is None or self._told[1] != rates:
+            self._told = self._report(rates), rates and dict(rates)
+        return self._told[0]
+
+    def _report(self, rates: Mapping[str, float] | None) -> Report:
         refused = {
             name: queue.reason
             for name, queue in self._queues.items()
@@ -242,18 +265,20 @@ class Member:
         )
 
     def _want(self, wanted: set[str], now: float) -> None:
-        for name in list(self._queues):
-            if name not in wanted:
-                self._happened(name, Event.UNWANT, now)
+        for name in [name for name in self._queues if name not in wanted]:
+            self._happened(name, Event.UNWANT, now)
         for name in sorted(wanted):
             self._happened(name, Event.WANT, now)
 
     def _happened(self, name: str, event: Event, now: float) -> None:
-        queue = self._queues.setdefault(name, _Queue())
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = _Queue()
         before = queue.state
         found = TABLE.get((before, event))
         if found is not None:
             queue.state, do = found
+            self._told, self._deadline_known = None, False
             self._set_timer(queue, before, now)
             self._note_news(queue, before)
             if do is not None:

@@ -16,7 +16,7 @@ class QueueFacts:
     problem: str | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Seen:
     """One member as the dispatcher knows it."""
 

@@ -7,7 +7,7 @@ sockets: the shell in ``group.py`` and the simulation in the tests drive the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from warren.groups.coordination.base import (
     Assigned,
@@ -31,8 +31,7 @@ REPORT_S = 2.0
 SHOW_S, REFRESH_S = 0.25, 2.0
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What has to go out: steps first (they keep promises), then words."""
 
     steps: Sequence[Step] = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warren.amqp import methods as m
+from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingChannel
 from warren.errors import AccessRefused, ConnectionLost, HostUnreachable
 
@@ -19,7 +20,15 @@ from warren.errors import AccessRefused, ConnectionLost, HostUnreachable
 class Message:
     position: int
     body: bytes
+    message_id: str | None = None
     redelivered: bool = False
+    #: How often it came back, as quorum queues tell.
+    returns: int = 0
+
+    @property
+    def properties(self) -> bytes:
+        headers = {"x-delivery-count": self.returns} if self.returns else None
+        return encode_properties(Properties(headers=headers, message_id=self.message_id))
 
 
 class Queue:
@@ -31,13 +40,14 @@ class Queue:
         self.published = 0
         self.consumer: Holder | None = None
 
-    def publish(self, body: bytes) -> None:
-        self.ready.append(Message(self.published, body))
+    def publish(self, body: bytes, message_id: str | None = None) -> None:
+        self.ready.append(Message(self.published, body, message_id))
         self.published += 1
 
     def give_back(self, messages: list[Message]) -> None:
         for message in messages:
             message.redelivered = True
+            message.returns += 1
         self.ready = sorted([*self.ready, *messages], key=lambda message: message.position)
 
     def crash(self, forget: int) -> None:
@@ -96,6 +106,8 @@ class Link:
             if self.broker.cut_now():
                 self.abandon()
                 raise ConnectionLost("model", "cut")
+            if self.broker.return_now():
+                self._return_all()
             number, method = self._sent.pop(0)
             self._work(self._holders[number], method)
         return busy
@@ -131,6 +143,15 @@ class Link:
             self._ack(holder, method)
         self._deliver(queue)
 
+    def _return_all(self) -> None:
+        """What a quorum queue does when its leader has lost sight of the client's node: it takes
+        back what it gave out and gives it out again, on the same channel. Old tags are void."""
+        queue = self.broker.queue
+        for holder in self._holders.values():
+            queue.give_back(list(holder.unacked.values()))
+            holder.unacked.clear()
+        self._deliver(queue)
+
     def _ack(self, holder: Holder, method: m.BasicAck) -> None:
         for tag in sorted(holder.unacked):
             if tag == method.delivery_tag or (method.multiple and tag < method.delivery_tag):
@@ -142,7 +163,12 @@ class Link:
             message = queue.ready.pop(0)
             holder.unacked[holder.next_tag] = message
             holder.channel.deliver(
-                b"warren", holder.next_tag, message.redelivered, b"\0\1q", b"\0\0", message.body
+                b"warren",
+                holder.next_tag,
+                message.redelivered,
+                b"\0\1q",
+                message.properties,
+                message.body,
             )
             holder.next_tag += 1
 
@@ -161,6 +187,8 @@ class Model:
         self.queue = Queue()
         #: After so many frames the connection is cut; None: never.
         self.frames_to_cut: int | None = None
+        #: After so many frames it takes back what it gave out; the connection stays.
+        self.frames_to_return: int | None = None
         self.links: list[Link] = []
 
     def connect(self) -> Any:
@@ -176,6 +204,15 @@ class Model:
         if self.frames_to_cut > 0:
             return False
         self.frames_to_cut = None
+        return True
+
+    def return_now(self) -> bool:
+        if self.frames_to_return is None:
+            return False
+        self.frames_to_return -= 1
+        if self.frames_to_return > 0:
+            return False
+        self.frames_to_return = None
         return True
 
     def kill(self, forget: int) -> None:

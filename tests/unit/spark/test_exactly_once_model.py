@@ -86,7 +86,7 @@ class Job:
             rows = self.attempt(end)
         if fault and fault[0] == "reread":
             assert self.attempt(end) == rows
-        self.broker.frames_to_cut = None
+        self.broker.frames_to_cut = self.broker.frames_to_return = None
         self.disk.fault = None
         self.table += rows
         self.position = end
@@ -96,6 +96,8 @@ class Job:
         kind, detail = fault or (None, 0)
         if kind == "cut":
             self.broker.frames_to_cut = detail
+        elif kind == "returned":
+            self.broker.frames_to_return = detail
         elif kind in ("full", "dies after write"):
             self.disk.fault = kind
         elif kind == "broker dies":
@@ -130,14 +132,14 @@ quick = settings(
 Steps = list[tuple[int, Any]]
 
 
-def run(steps: Steps, body: Any) -> tuple[Job, list[bytes]]:
+def run(steps: Steps, body: Any, *, ids: bool = False) -> tuple[Job, list[bytes]]:
     with TemporaryDirectory() as folder:
         job = Job(str(Path(folder) / "ledger"))
         published: list[bytes] = []
         for count, fault in steps:
             for _ in range(count):
                 published.append(body(len(published)))
-                job.broker.queue.publish(published[-1])
+                job.broker.queue.publish(published[-1], str(len(published)) if ids else None)
             job.batch(fault)
         for _ in range(3):
             job.batch(None)
@@ -161,5 +163,30 @@ def test_equal_messages_are_neither_lost_nor_doubled_by_one_crash(
     before: int, after: int, fault: Any
 ) -> None:
     job, published = run([(before, fault), (after, None)], lambda number: b"tick")
+
+    assert job.table == published
+
+
+def returns() -> st.SearchStrategy[Any]:
+    return st.tuples(st.just("returned"), st.integers(1, 25))
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.one_of(returns(), faults())), min_size=1, max_size=6)
+)
+def test_what_comes_again_on_a_connection_that_lives_is_known_by_its_id(steps: Steps) -> None:
+    job, published = run([(2, None), *steps], lambda number: b"%d" % number, ids=True)
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
+
+
+@quick
+@given(st.integers(3, 12), returns(), st.integers(0, 5))
+def test_what_comes_again_on_a_connection_that_lives_is_known_without_ids(
+    count: int, fault: Any, after: int
+) -> None:
+    job, published = run([(6, None), (count, fault), (after, None)], lambda number: b"%d" % number)
 
     assert job.table == published

@@ -23,7 +23,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from warren.errors import ConfigError
 
@@ -37,8 +37,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, order=True)
-class Stamp:
+class Stamp(NamedTuple):
     """When an assignment was made: generations grow with every rebalance, over all dispatchers;
     steps count the messages of one generation. Older ones are ignored."""
 
