@@ -74,3 +74,10 @@ def test_importing_it_needs_neither_spark_nor_java() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
     )
+
+
+@pytest.mark.spark
+def test_what_java_puts_aside_is_where_spark_was_told(spark: SparkSession) -> None:
+    assert spark._jvm is not None
+    told = spark.conf.get("spark.local.dir")
+    assert spark._jvm.java.lang.System.getProperty("java.io.tmpdir") == told

@@ -92,6 +92,7 @@ def _spawn(folder: Path, name: str, main: str, *options: str) -> None:
             *(
                 str(java_home() / "bin" / "java"),
                 *QUICK_JAVA.split(),
+                f"-Djava.io.tmpdir={folder}",
                 "-Xmx512m",
                 "-cp",
                 f"{home}/jars/*",

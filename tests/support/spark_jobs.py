@@ -64,7 +64,7 @@ def main(master: str, folder: str) -> None:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.driver.extraJavaOptions": QUICK_JAVA,
-            "spark.executor.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": f"{QUICK_JAVA} -Djava.io.tmpdir={folder}",
             "spark.local.dir": str(Path(folder, "driver")),
             "spark.sql.shuffle.partitions": 2,
         },

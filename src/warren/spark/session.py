@@ -66,6 +66,10 @@ def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
     settings = _ALWAYS | (_LOCAL if master.startswith("local") else {})
     for key, value in conf.items():
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    more = settings.get(_JAVA_OPTIONS, "")
-    settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={_LOGGING} {more}".rstrip()
+    options = [f"-Dlog4j2.configurationFile={_LOGGING}"]
+    if place := settings.get("spark.local.dir", "").partition(",")[0]:
+        # Spark puts folders beside it that it never removes: they go where its others are.
+        Path(place).mkdir(parents=True, exist_ok=True)
+        options.append(f"-Djava.io.tmpdir={place}")
+    settings[_JAVA_OPTIONS] = " ".join([*options, settings.get(_JAVA_OPTIONS, "")]).rstrip()
     return settings
