@@ -191,7 +191,8 @@ class Dispatcher:
         return self._deadline
 
     def run_due(self, now: float) -> None:
-        if not _is_due(self.next_deadline(), now):
+        first = self._deadline if self._deadline_known else self.next_deadline()
+        if first is None or first > now:
             return
         self._touched()
         for member, seen in list(self._members.items()):

@@ -200,8 +200,7 @@ class Member:
         self._deadline_known = False
 
     def run_due(self, now: float) -> None:
-        first = self.next_deadline()
-        if first is None or first > now:
+        if self._deadline_known and (self._deadline is None or self._deadline > now):
             return
         self._deadline_known = False
         due = [n for n, q in self._queues.items() if q.due is not None and q.due <= now]

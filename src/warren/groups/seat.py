@@ -40,6 +40,9 @@ class Output(NamedTuple):
     state: GroupState | None = None
 
 
+NOTHING = Output()
+
+
 class Seat:
     """A member, and perhaps the dispatcher, of one group."""
 
@@ -96,10 +99,16 @@ class Seat:
             self.dispatcher.run_due(now)
 
     def next_deadline(self) -> float | None:
-        times = [self.member.next_deadline(), self._report_at]
+        first, other = self._report_at, self.member.next_deadline()
+        if other is not None and (first is None or other < first):
+            first = other
         if self.dispatcher is not None:
-            times += (self.dispatcher.next_deadline(), self._show_at)
-        return min([time for time in times if time is not None], default=None)
+            other, show = self.dispatcher.next_deadline(), self._show_at
+            if other is None or show < other:
+                other = show
+            if first is None or other < first:
+                first = other
+        return first
 
     def report_is_due(self, now: float) -> bool:
         """Whether the next output has a report, whatever else happens: time to count rates."""
@@ -116,7 +125,10 @@ class Seat:
         if self.member.take_news() or self.report_is_due(now):
             report = self.member.report(self.rates)
             self._report_at = now + REPORT_S
-        return Output(self.member.take_steps(), report, assignments, state)
+        steps = self.member.take_steps()
+        if steps or report or assignments or state:
+            return Output(steps, report, assignments, state)
+        return NOTHING
 
     def _elected(self, event: Elected, now: float) -> None:
         self.dispatcher = Dispatcher(

@@ -8,6 +8,7 @@ assignments from it, and notices who has gone. It decides nothing. What it must 
 * ``Elected`` brings a report of every member that can be reached. Later ones come as ``Reported``.
 * ``Left`` comes soon after a member has gone, by goodbye or by death, without polling by the group.
   A report that the member sent before it went is not told after that, however late it comes.
+* Reports of one member are told in the order in which it made them; any of them may be missing.
 * A report and an assignment replace the one before: only the newest counts, so one that is lost
   is made good by the next. The group sends both again from time to time.
 * When it can't be reached it tells ``Unreachable`` once and keeps trying by itself; when it is
