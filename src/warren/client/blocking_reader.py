@@ -62,6 +62,9 @@ class Tap(BlockingChannel):
         self.filled = False
         #: ``settle`` was called, and not yet answered if not ``synced``.
         self.settling = False
+        #: While settling, a message came that had been handed out before: perhaps one of these.
+        self.again = False
+        self._cancelled = False
         self._asked = 0
         self._empty = False
 
@@ -79,6 +82,7 @@ class Tap(BlockingChannel):
         self.wanted = wanted
         self.took = Deliveries()
         self.exhausted = self._empty = self.synced = self.settling = self.filled = False
+        self.again = False
         self.send(m.BasicQos(prefetch_count=wanted))
         self.send(
             m.BasicConsume(
@@ -100,6 +104,11 @@ class Tap(BlockingChannel):
     def ask(self) -> None:
         """Find out whether there is more, unless an answer is on its way."""
         if not self._asked and not self.exhausted:
+            self._declare()
+
+    def ask_whether_settled(self) -> None:
+        """The same after ``settle``, if the broker could not say."""
+        if not self._asked and not self.synced:
             self._declare()
 
     def _declare(self) -> None:
@@ -143,6 +152,7 @@ class Tap(BlockingChannel):
         body: bytes,
     ) -> None:
         if self.settling:
+            self.again = self.again or redelivered
             return  # came while we were leaving: goes back with the channel
         took = self.took
         if redelivered:
@@ -159,15 +169,18 @@ class Tap(BlockingChannel):
         elif isinstance(method, m.BasicConsumeOk):
             self.consuming = True
         elif isinstance(method, m.BasicCancel):
-            self.exhausted = True  # the queue was deleted
+            self.exhausted = self._cancelled = True  # the queue was deleted
 
     def _declared(self, method: m.QueueDeclareOk) -> None:
         self._asked -= 1
         if self.others is None:
             self.others = method.consumer_count
         elif self.settling:
-            self.synced = self._asked == 0
-        elif not self.consuming:
+            known = method.consumer_count or self.filled or self._cancelled
+            self.synced = self._asked == 0 and bool(known)
+        elif not self.consuming or not method.consumer_count:
+            # No consumer, though we are one: RabbitMQ says 0 and 0 of a quorum queue whose leader
+            # it can't reach, or whose leader has lost sight of us.
             return
         elif self._empty:
             self.exhausted = True

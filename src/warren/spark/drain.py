@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
@@ -31,13 +32,21 @@ from warren.spark.drain_job import (
     FIRST_PART,
     MOST_UNACKED,
     Job,
+    Known,
     Range,
     keys_of_redelivered,
     lowest_priority,
     slices,
 )
 from warren.spark.ledger import Ledger, Segment
-from warren.spark.ledger_match import Key, keys_of, match_in_doubt, match_settled
+from warren.spark.ledger_match import (
+    Key,
+    came_twice,
+    keys_of,
+    match_in_doubt,
+    match_settled,
+    with_ids,
+)
 from warren.spark.options import SourceOptions
 
 log = logging.getLogger(__name__)
@@ -147,7 +156,7 @@ class Drain:
             self._link = None
         for job in jobs:
             job.tap, job.leaving = None, False
-            job.suspicious = True
+            job.suspicious, job.had_fresh = True, False
             if job.settling is not None and not job.clearing:
                 job.resolving.append(job.settling)
             job.settling = None
@@ -185,6 +194,8 @@ class Drain:
         elif tap.settling:
             if tap.synced:
                 yield from self._settled(job, tap)
+            elif not came:
+                tap.ask_whether_settled()
         elif (tap.done and tap.consuming) or self._too_late(job, tap):
             if job.clearing:
                 self._clear(job, tap)
@@ -247,6 +258,9 @@ class Drain:
     def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
+        if self._retake(job, took):
+            job.leave(tap)
+            return
         keys = keys_of_redelivered(job.queue, took)
         found = match_in_doubt(keys, [keys_of(segment.batch) for segment in job.resolving])
         known = set(found.dropped)
@@ -293,6 +307,7 @@ class Drain:
         if job.looking:
             job.suspicious = False
         job.resolving, job.resolved, job.looking, job.recent = [], [], False, []
+        job.look_at = 0
         job.leave(tap)
         # A connection that was lost while we settled: these rows were not handed out yet.
         segments, job.at = self._chain(job.range, job.at)
@@ -302,13 +317,9 @@ class Drain:
     # -- taking ----------------------------------------------------------------------------------
     def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
-        if took.redelivered and job.suspicious:
-            # Before anything is written: has the broker forgotten something?
-            job.recent = self._recent(job)
-            job.suspicious = job.looking = bool(job.recent)
-            if job.looking:
-                job.leave(tap)
-                return
+        if took.redelivered and self._comes_again(job, took):
+            job.leave(tap)
+            return
         received = time.time()
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
         end = job.range.end if last else job.at + tap.wanted
@@ -319,9 +330,10 @@ class Drain:
             yield from self._beaten(job, tap)
             return
         self._probe("after segment", job.queue)
-        job.settling = segment
+        job.settling, job.retaken = segment, 0
+        job.had_fresh = len(took.redelivered) < len(took)
         self._probe("before ack", job.queue)
-        tap.filled = len(tap.took) == tap.wanted
+        tap.filled = len(tap.took) >= tap.wanted
         tap.settle(tap.last_tag if len(tap.took) else 0)
         self._probe("after ack", job.queue)
 
@@ -331,6 +343,11 @@ class Drain:
             return
         segment = job.settling
         assert segment is not None
+        if tap.again:
+            # The broker took them back before it read the acknowledgement, which then is void.
+            job.resolving, job.settling = [segment], None
+            job.leave(tap)
+            return
         self._probe("before settled", job.queue)
         self._ledger.settle(job.queue, segment.start)
         job.settling = None
@@ -350,22 +367,76 @@ class Drain:
         for segment in segments:
             yield from slices(segment.batch)
 
+    # -- messages that come again ----------------------------------------------------------------
+    # A quorum queue takes back what it gave out when its leader loses sight of the node we are
+    # connected to, and gives it out again, flagged, on the same channel when it sees it again: our
+    # connection lives, new tags come, and acknowledgements of the old ones are void (tried on
+    # RabbitMQ 3.10; a new leader alone, elected or transferred, takes nothing back). Classic
+    # queues never do. So what is flagged is looked at also while no connection is lost.
+    def _comes_again(self, job: Job, took: Deliveries) -> bool:
+        """Before anything is written: has the broker forgotten, or taken back, something?"""
+        if job.had_fresh and job.mode == SINGLE_ACTIVE:
+            job.suspicious = True  # had by nobody but us
+        if job.suspicious:
+            recent = self._recent(job)
+            job.suspicious = bool(recent)
+            if recent:
+                job.look(recent)
+                return True
+        return self._retake(job, took) or self._known_by_id(job, took)
+
+    def _retake(self, job: Job, took: Deliveries) -> bool:
+        """Is a message here twice? Then all go back, and are taken once more."""
+        if not took.redelivered or len(set(took.bodies)) == len(took):
+            return False
+        twice = came_twice(to_batch(took, job.queue, 0, 0), took.redelivered)
+        return twice and job.may_retake()
+
+    def _known_by_id(self, job: Job, took: Deliveries) -> bool:
+        """Are messages with ids here that the youngest settled segments hold?"""
+        rows = to_batch(took, job.queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
+        ids = rows.column("message_id")
+        if ids.null_count == len(ids):
+            return False
+        held = [job.known[start].ids for start in self._youngest(job)]
+        if not held or not pc.any(pc.is_in(ids, value_set=pa.concat_arrays(held))).as_py():
+            return False
+        recent = with_ids(self._recent(job))
+        if not match_settled(keys_of(rows), recent) or not job.may_retake():
+            return False
+        job.look(recent, at_least=len(took))
+        return True
+
     def _recent(self, job: Job) -> list[Key]:
         """The rows of the youngest settled segments, oldest first."""
-        recent: list[list[Key]] = []
+        held = (self._ledger.read(job.queue, start) for start in reversed(self._youngest(job)))
+        return [key for segment in held if segment is not None for key in keys_of(segment.batch)]
+
+    def _youngest(self, job: Job) -> list[int]:
+        """Where the youngest settled segments start, newest first."""
+        found: list[int] = []
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
         left = MOST_UNACKED - sum(segment.rows for segment in job.resolving)
         for start in reversed(self._ledger.shelves().of(job.queue).starts):
-            segment = self._ledger.read(job.queue, start)
-            if segment is None or start in doubtful:
+            about = None if start in doubtful else self._about(job, start)
+            if about is None:
                 continue
-            newest = newest or segment.written_at
-            left -= segment.rows
-            if newest - segment.written_at > self._options.retention_s or left < 0:
+            newest = newest or about.written_at
+            left -= about.rows
+            if newest - about.written_at > self._options.retention_s or left < 0:
                 break
-            recent.append(keys_of(segment.batch))
-        return [key for keys in reversed(recent) for key in keys]
+            found.append(start)
+        return found
+
+    def _about(self, job: Job, start: int) -> Known | None:
+        if start not in job.known:
+            segment = self._ledger.read(job.queue, start)
+            if segment is None:
+                return None
+            ids = segment.batch.column("message_id").drop_null()
+            job.known[start] = Known(segment.rows, segment.written_at, ids)
+        return job.known[start]
 
     def _part_size(self, segment: Segment) -> int:
         rows = segment.rows

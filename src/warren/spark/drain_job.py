@@ -16,6 +16,8 @@ from warren.spark.ledger_match import Key, keys_of
 MOST_UNACKED = 65_535
 #: Messages of a queue's first part, when nothing is known about their size.
 FIRST_PART = 5_000
+#: How often a window is taken once more because messages in it seem to have come again.
+MOST_RETAKES = 3
 #: Octets of one batch for Spark, about.
 _BATCH_BYTES = 8 << 20
 
@@ -31,6 +33,15 @@ class Range:
     mode: str = EXCLUSIVE
     #: The broker may have been restarted, and have forgotten acknowledgements.
     suspicious: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of a segment in the ledger."""
+
+    rows: int
+    written_at: float
+    ids: pa.Array
 
 
 @dataclass(slots=True)
@@ -55,6 +66,14 @@ class Job:
     looking: bool = False
     #: What the youngest settled segments hold, while looking.
     recent: list[Key] = field(default_factory=list)
+    #: Segments of the ledger that were read, by start.
+    known: dict[int, Known] = field(default_factory=dict)
+    #: Messages to take at least while looking.
+    look_at: int = 0
+    #: The last window that was written held messages that nobody had had before.
+    had_fresh: bool = False
+    #: How often this window was thrown away, or looked at, because messages came again.
+    retaken: int = 0
     heard_at: float = 0.0
     heard: int = -1
 
@@ -75,8 +94,18 @@ class Job:
         """How many messages to take, to clear up or to read."""
         if self.clearing:
             rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
-            return max(1, min(MOST_UNACKED, rows))
+            return max(1, min(MOST_UNACKED, max(rows, self.look_at)))
         return min(self.part, self.range.end - self.at)
+
+    def may_retake(self) -> bool:
+        """Messages seem to come again; not for ever, for equal ones may be what was sent."""
+        self.retaken += 1
+        return self.retaken <= MOST_RETAKES
+
+    def look(self, recent: list[Key], *, at_least: int = 0) -> None:
+        """Compare, next, what comes with these."""
+        self.recent, self.look_at = recent, at_least
+        self.looking, self.had_fresh = True, False
 
     def leave(self, tap: Tap) -> None:
         tap.stop()

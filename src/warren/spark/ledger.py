@@ -16,10 +16,13 @@ stands this folder of files. The law:
 6.  A broker that was killed may forget acknowledgements it had read. So redelivered messages are
     compared with the youngest settled segments as well; here a message is dropped only if exactly
     one row looks like it: looks alone must not lose one of two equal messages.
-7.  A segment stays in doubt until each of its messages came back and was dropped, or until a drain
+7.  A quorum queue may give messages out again, and void their acknowledgement, on a connection that
+    lives. So redelivered messages with ids are compared with the youngest settled segments at any
+    time; those without only when the drain itself has seen that something was taken back.
+8.  A segment stays in doubt until each of its messages came back and was dropped, or until a drain
     has seen the queue's end, or a message that was never handed out before and that can't have
     overtaken (priority queues), while it had the queue to itself.
-8.  ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
+9.  ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
     nor those written shortly before it.
 
 Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details)::

@@ -32,6 +32,32 @@ def keys_of(batch: pa.RecordBatch) -> list[Key]:
     return list(zip(*columns, strict=True))
 
 
+def came_twice(batch: pa.RecordBatch, redelivered: Sequence[int]) -> bool:
+    """True if rows of one window look like a message that was taken back and given out again.
+
+    Equal messages alone do not: the second row must have been given out more often than the first,
+    by the counts of quorum queues, which alone do such a thing on a channel that lives.
+    """
+    again = set(redelivered)
+    counts = [_count(headers) for headers in batch.column("headers").to_pylist()]
+    seen: dict[Key, int] = {}
+    for index, key in enumerate(keys_of(batch)):
+        if index in again and counts[index] > seen.get(key, counts[index]):
+            return True
+        seen[key] = counts[index]
+    return False
+
+
+def _count(headers: list[tuple[str, Any]] | None) -> int:
+    given = (value for name, value in headers or () if name in _COUNTED)
+    return sum(int(value) for value in given if value and value.isdigit())
+
+
+def with_ids(keys: Sequence[Key]) -> list[Key]:
+    """Those that nobody can take for another one."""
+    return [key for key in keys if key[_MESSAGE_ID] is not None]  # type: ignore[index]
+
+
 def _headers(headers: list[tuple[str, Any]] | None) -> Key:
     kept = [(name, value) for name, value in headers or () if name not in _COUNTED]
     return tuple(sorted(kept, key=lambda item: item[0])) or None

@@ -128,7 +128,10 @@ class Link:
             holder.channel.closed(None)
         elif isinstance(method, m.QueueDeclare):
             consumers = int(queue.consumer is not None)
-            holder.channel.method(m.QueueDeclareOk("q", len(queue.ready), consumers))
+            if self.broker.is_blind():
+                holder.channel.method(m.QueueDeclareOk("q", 0, 0))
+            else:
+                holder.channel.method(m.QueueDeclareOk("q", len(queue.ready), consumers))
         elif isinstance(method, m.BasicQos):
             holder.prefetch = method.prefetch_count
         elif isinstance(method, m.BasicConsume):
@@ -158,7 +161,7 @@ class Link:
                 self.broker.queue.forgettable.append(holder.unacked.pop(tag))
 
     def _deliver(self, queue: Queue) -> None:
-        holder = queue.consumer
+        holder = None if self.broker.blind_answers else queue.consumer
         while holder and queue.ready and len(holder.unacked) < holder.prefetch:
             message = queue.ready.pop(0)
             holder.unacked[holder.next_tag] = message
@@ -189,6 +192,11 @@ class Model:
         self.frames_to_cut: int | None = None
         #: After so many frames it takes back what it gave out; the connection stays.
         self.frames_to_return: int | None = None
+        #: So many questions more are answered by "nothing, and nobody": the queue's leader is not
+        #: in sight, and nothing comes from it.
+        self.blind_answers = 0
+        #: Also between a cancel and the acknowledgement behind it.
+        self.returns_any_time = True
         self.links: list[Link] = []
 
     def connect(self) -> Any:
@@ -207,13 +215,18 @@ class Model:
         return True
 
     def return_now(self) -> bool:
-        if self.frames_to_return is None:
+        idle = self.queue.consumer is None and not self.returns_any_time
+        if self.frames_to_return is None or idle:
             return False
         self.frames_to_return -= 1
         if self.frames_to_return > 0:
             return False
         self.frames_to_return = None
         return True
+
+    def is_blind(self) -> bool:
+        self.blind_answers = max(0, self.blind_answers - 1)
+        return bool(self.blind_answers)
 
     def kill(self, forget: int) -> None:
         for link in self.links:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.spark.model_broker import Model
@@ -46,7 +46,8 @@ class Disk(LocalFiles):
 class Job:
     """What Spark does: it retries a batch until it is through, and may read it again."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, mode: str) -> None:
+        self.mode = mode
         self.broker = Model()
         self.disk = Disk(folder)
         self.ledger = Ledger(self.disk)
@@ -65,9 +66,10 @@ class Job:
                     raise Crash(at)
 
         drain = Drain(
-            OPTIONS, self.ledger, probe=probe, connect=self.broker.connect, reconnect_s=60
-        )
-        batches = drain.rows([Range("q", self.position, end, "exclusive", self.suspicious)])
+            OPTIONS, self.ledger, probe=probe, connect=self.broker.connect, reconnect_s=60,
+            busy_s=1.0,
+        )  # fmt: skip
+        batches = drain.rows([Range("q", self.position, end, self.mode, self.suspicious)])
         return [body for batch in batches for body in batch.column("body").to_pylist()]
 
     def batch(self, fault: Any) -> None:
@@ -132,9 +134,12 @@ quick = settings(
 Steps = list[tuple[int, Any]]
 
 
-def run(steps: Steps, body: Any, *, ids: bool = False) -> tuple[Job, list[bytes]]:
+def run(
+    steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive"
+) -> tuple[Job, list[bytes]]:
     with TemporaryDirectory() as folder:
-        job = Job(str(Path(folder) / "ledger"))
+        job = Job(str(Path(folder) / "ledger"), mode)
+        job.broker.returns_any_time = ids
         published: list[bytes] = []
         for count, fault in steps:
             for _ in range(count):
@@ -172,6 +177,9 @@ def returns() -> st.SearchStrategy[Any]:
 
 
 @quick
+@example([(1, ("returned", 4))])  # while it is taken: twice in one window
+@example([(4, ("returned", 7))])  # before the acknowledgement is read, which is void then
+@example([(12, ("returned", 12))])  # in the second window of a drain
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.one_of(returns(), faults())), min_size=1, max_size=6)
 )
@@ -183,10 +191,29 @@ def test_what_comes_again_on_a_connection_that_lives_is_known_by_its_id(steps: S
 
 
 @quick
+@example(3, ("returned", 4), 0)
+@example(9, ("returned", 8), 2)
 @given(st.integers(3, 12), returns(), st.integers(0, 5))
 def test_what_comes_again_on_a_connection_that_lives_is_known_without_ids(
     count: int, fault: Any, after: int
 ) -> None:
-    job, published = run([(6, None), (count, fault), (after, None)], lambda number: b"%d" % number)
+    job, published = run(
+        [(6, None), (count, fault), (after, None)], lambda number: b"%d" % number,
+        mode="single active",
+    )  # fmt: skip
 
     assert job.table == published
+
+
+def test_a_queue_whose_leader_is_out_of_sight_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    job = Job(str(tmp_path / "ledger"), "exclusive")
+    job.suspicious = False
+    for number in range(3):
+        job.broker.queue.publish(b"%d" % number)
+    with pytest.raises(Crash):
+        job.attempt(3, point="before ack")
+    job.broker.links[-1].abandon()
+    job.broker.blind_answers = 5
+
+    assert job.attempt(3) == [b"0", b"1", b"2"]
+    assert job.broker.queue.ready == [], "the segment in doubt was cleared up"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.spark.test_deliveries import deliveries
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
+from warren.spark.ledger_match import came_twice, keys_of, match_in_doubt, match_settled
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,27 @@ def test_the_count_of_deliveries_does_not_make_another_message() -> None:
     keys = [keys_of(to_batch(took, "q", 0, 0)) for took in (first, again, other)]
 
     assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    ("window", "twice"),
+    [
+        ("a0 b0 a1 b1", True),  # taken back and given out again
+        ("a1 b1 a2", True),
+        ("a1 b1 c0", False),  # a former attempt had two of them
+        ("a1 a1 a0", False),  # equal messages, handed out equally often or, the later ones, less
+    ],
+)
+def test_a_message_came_twice_if_it_was_handed_out_more_often_the_second_time(
+    window: str, twice: bool
+) -> None:
+    counts = [int(word[1]) for word in window.split()]
+    took = deliveries(
+        *(
+            (word[0].encode(), {"headers": {"x-delivery-count": count}} if count else {})
+            for word, count in zip(window.split(), counts, strict=True)
+        )
+    )
+    redelivered = [index for index, count in enumerate(counts) if count]
+
+    assert came_twice(to_batch(took, "q", 0, 0), redelivered) is twice
