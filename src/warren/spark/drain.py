@@ -258,7 +258,7 @@ class Drain:
     def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
-        if self._retake(job, took):
+        if took.redelivered and self._retake(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
         keys = keys_of_redelivered(job.queue, took)
@@ -317,13 +317,13 @@ class Drain:
     # -- taking ----------------------------------------------------------------------------------
     def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
-        if took.redelivered and self._comes_again(job, took):
+        received = time.time()
+        batch = to_batch(took, job.queue, job.at, int(received * 1e6))
+        if took.redelivered and self._comes_again(job, tap, batch):
             job.leave(tap)
             return
-        received = time.time()
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
         end = job.range.end if last else job.at + tap.wanted
-        batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
         self._probe("before segment", job.queue)
         if not self._ledger.write(segment):
@@ -373,7 +373,7 @@ class Drain:
     # connection lives, new tags come, and acknowledgements of the old ones are void (tried on
     # RabbitMQ 3.10; a new leader alone, elected or transferred, takes nothing back). Classic
     # queues never do. So what is flagged is looked at also while no connection is lost.
-    def _comes_again(self, job: Job, took: Deliveries) -> bool:
+    def _comes_again(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Before anything is written: has the broker forgotten, or taken back, something?"""
         if job.had_fresh and job.mode == SINGLE_ACTIVE:
             job.suspicious = True  # had by nobody but us
@@ -383,26 +383,28 @@ class Drain:
             if recent:
                 job.look(recent)
                 return True
-        return self._retake(job, took) or self._known_by_id(job, took)
+        return self._retake(job, tap, batch) or self._known_by_id(job, tap.took, batch)
 
-    def _retake(self, job: Job, took: Deliveries) -> bool:
+    def _retake(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Is a message here twice? Then all go back, and are taken once more."""
-        if not took.redelivered or len(set(took.bodies)) == len(took):
+        took = tap.took
+        if len(took) > tap.wanted:  # more than the window holds
+            return True
+        if len(set(took.bodies)) == len(took):
             return False
-        twice = came_twice(to_batch(took, job.queue, 0, 0), took.redelivered)
-        return twice and job.may_retake()
+        return came_twice(batch, took.redelivered) and job.may_retake()
 
-    def _known_by_id(self, job: Job, took: Deliveries) -> bool:
+    def _known_by_id(self, job: Job, took: Deliveries, batch: pa.RecordBatch) -> bool:
         """Are messages with ids here that the youngest settled segments hold?"""
-        rows = to_batch(took, job.queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
-        ids = rows.column("message_id")
+        flagged = pa.array(took.redelivered, pa.int64())
+        ids = batch.column("message_id").take(flagged)
         if ids.null_count == len(ids):
             return False
         held = [job.known[start].ids for start in self._youngest(job)]
         if not held or not pc.any(pc.is_in(ids, value_set=pa.concat_arrays(held))).as_py():
             return False
         recent = with_ids(self._recent(job))
-        if not match_settled(keys_of(rows), recent) or not job.may_retake():
+        if not match_settled(keys_of(batch.take(flagged)), recent) or not job.may_retake():
             return False
         job.look(recent, at_least=len(took))
         return True
