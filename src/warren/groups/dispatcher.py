@@ -82,7 +82,7 @@ class Dispatcher:
         """Take over: from what the members report, and from what the one before left."""
         stamps = [report.stamp.generation for report in reports]
         self._generation = max([generation, *stamps, state.generation if state else 0])
-        self._queues = {queue: QueueFacts() for queue in queues}
+        self._queues = dict.fromkeys(queues, QueueFacts())
         for report in sorted(reports, key=lambda each: each.member):
             self._members[report.member] = Seen(report, busy=set(report.held))
         if state is not None:
@@ -181,12 +181,15 @@ class Dispatcher:
 
     def next_deadline(self) -> float | None:
         if not self._deadline_known:
-            times = [self._due]
+            times = [] if self._due is None else [self._due]
             for seen in self._members.values():
-                times += (seen.gone_until, seen.resend_at)
-            if self.policy.balance == "load":
+                if seen.resend_at is not None:
+                    times.append(seen.resend_at)
+                if seen.gone_until is not None:
+                    times.append(seen.gone_until)
+            if self.policy.balance == "load" and self._look_at_load is not None:
                 times.append(self._look_at_load)
-            self._deadline = min([time for time in times if time is not None], default=None)
+            self._deadline = min(times) if times else None
             self._deadline_known = True
         return self._deadline
 

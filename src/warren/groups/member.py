@@ -147,7 +147,7 @@ class Member:
     _news: bool = True
     _leaving: bool = False
     #: The last report with its rates, and the next deadline, until something happens.
-    _told: tuple[Report, Mapping[str, float] | None] | None = None
+    _told: tuple[Report, Mapping[str, float]] | None = None
     _deadline: float | None = None
     _deadline_known: bool = False
 
@@ -240,16 +240,18 @@ class Member:
         return not self._queues
 
     def report(self, rates: Mapping[str, float] | None = None) -> Report:
+        rates = rates or {}
         if self._told is None or self._told[1] != rates:
-            self._told = self._report(rates), rates and dict(rates)
+            self._told = self._report(rates), dict(rates)
         return self._told[0]
 
-    def _report(self, rates: Mapping[str, float] | None) -> Report:
-        refused = {
-            name: queue.reason
-            for name, queue in self._queues.items()
-            if queue.tries >= TELL_AFTER and queue.state in (Claim.WAITING, Claim.CLAIMING)
-        }
+    def _report(self, rates: Mapping[str, float]) -> Report:
+        held, refused = [], {}
+        for name, queue in self._queues.items():
+            if queue.state in HOLDING:
+                held.append(name)
+            elif queue.tries >= TELL_AFTER:  # waiting to claim it, or claiming
+                refused[name] = queue.reason
         who = self.identity
         return Report(
             who.member,
@@ -257,9 +259,9 @@ class Member:
             who.static,
             who.session_s,
             self._stamp,
-            tuple(sorted([n for n, queue in self._queues.items() if queue.state in HOLDING])),
+            tuple(sorted(held)),
             refused,
-            dict(rates or {}),
+            dict(rates),
             who.where,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from warren.groups.coordination.base import GroupState, MemberState, QueueState
 from warren.groups.roster import QueueFacts, Seen
@@ -24,40 +23,42 @@ def portray(
         should[member].append(queue)
     rates = {q: r for seen in members.values() for q, r in seen.report.rates.items()}
     problems = {q: why for seen in members.values() for q, why in seen.report.refused.items()}
-    return replace(
-        state,
-        members=tuple(
-            _member(members[name], should[name], drained=name in drained)
-            for name in sorted(members)
+    return GroupState(
+        state.group,
+        state.dispatcher,
+        state.generation,
+        tuple([_member(members[n], should[n], drained=n in drained) for n in sorted(members)]),
+        tuple(
+            [
+                QueueState(
+                    queue,
+                    target.get(queue),
+                    facts.messages,
+                    facts.consumers,
+                    rates.get(queue, 0.0),
+                    queue in paused,
+                    facts.problem or problems.get(queue) or _why_idle(target.get(queue), members),
+                )
+                for queue, facts in sorted(queues.items())
+            ]
         ),
-        queues=tuple(
-            QueueState(
-                queue,
-                target.get(queue),
-                facts.messages,
-                facts.consumers,
-                rates.get(queue, 0.0),
-                queue in paused,
-                facts.problem or problems.get(queue) or _why_idle(target.get(queue), members),
-            )
-            for queue, facts in sorted(queues.items())
-        ),
+        state.rebalances,
     )
 
 
 def _member(seen: Seen, should: list[str], *, drained: bool) -> MemberState:
     report = seen.report
     return MemberState(
-        member=report.member,
-        quota=len(should),
-        queues=report.held if seen.present else tuple(sorted(should)),
-        weight=report.weight,
-        static=report.static,
-        drained=drained,
-        present=seen.present,
-        session_s=report.session_s,
-        rate=sum(report.rates.values()),
-        where=report.where,
+        report.member,
+        len(should),
+        report.held if seen.present else tuple(sorted(should)),
+        report.weight,
+        report.static,
+        drained,
+        seen.present,
+        report.session_s,
+        sum(report.rates.values()),
+        report.where,
     )
 
 
