@@ -2,17 +2,19 @@
 
 Everything that happens comes from one seed, so a schedule that fails can be run again. The world
 has what the real one has: members that join, leave, crash, hang and come back; reports and
-assignments that are late or lost; queues that appear and go; handlers that take their time.
+assignments that are late or lost; queues that appear and go; handlers that take their time. What
+a member does is held against its promises as it does it (``Promises``).
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from tests.unit.groups.cast import Process, Queue
+from tests.unit.groups.promises import DRAIN_S
 from warren.groups.coordination.base import (
     Assigned,
     Assignment,
@@ -29,55 +31,15 @@ from warren.groups.coordination.base import (
 from warren.groups.dispatcher import Policy
 from warren.groups.member import Claim, Do, Member, Step
 from warren.groups.roster import QueueFacts
-from warren.groups.seat import Seat
+from warren.groups.seat import NOTHING, Seat
 
-HEARTBEAT_S = 4.0  # the broker lets a hung connection go after this
-LEASE_S = 2.0  # the coordinator lets a member go that it has not heard of for so long
-
-
-@dataclass
-class Queue:
-    """A queue of the made-up broker: numbered messages and one exclusive consumer."""
-
-    ready: deque[int] = field(default_factory=deque)
-    published: int = 0
-    holder: Process | None = None
-    acked: list[int] = field(default_factory=list)
-    #: Messages that were handed out before: a second delivery is flagged.
-    seen: set[int] = field(default_factory=set)
-
-
-@dataclass(eq=False)
-class Process:
-    """One life of a member."""
-
-    name: str
-    seat: Seat
-    alive: bool = True
-    hung_since: float | None = None
-    connected: bool = True
-    #: False: the coordinator can't be reached, the broker can.
-    reached: bool = True
-    #: What it hears while it hangs.
-    backlog: list[Callable[[], None]] = field(default_factory=list)
-    #: Queue → the message that its handler works on.
-    working: dict[str, int] = field(default_factory=dict)
-    draining: set[str] = field(default_factory=set)
-    leaving: bool = False
-    quiet_until: float = 0.0
-    tick: float | None = None
-    #: Counts its connections: a report of an earlier one is not told.
-    life: int = 0
-
-
-@dataclass(frozen=True)
-class Handled:
-    """A handler began a message."""
-
-    queue: str
-    message: int
-    member: Process
-    redelivered: bool
+# Shorter than is usual: the fewer idle seconds, the more schedules.
+HEARTBEAT_S = 1.5  # the broker lets a hung connection go after this
+LEASE_S = 0.8  # the coordinator lets a member go that it has not heard of for so long
+SESSION_S = 1.2  # the queues of a static member wait for it
+HANDLERS_TAKE_S = [0.0, 0.0, 0.01, 0.3, 0.3, DRAIN_S + 0.5]
+LATENCIES_S = [0.001, 0.05, 0.3]
+POLICY = Policy(min_interval_s=1.0)
 
 
 class World:
@@ -88,27 +50,36 @@ class World:
         self.now = 0.0
         self.calm = calm
         self.trace: list[str] = []
-        self.handled: list[Handled] = []
-        queues = queues or self.random.randint(2, 6)
+        self.commands: list[Command] = []
+        queues = queues or self.random.choice([1, 2, 2, 2, 3, 3, 5])
         self.queues = {f"q{number}": Queue() for number in range(queues)}
         self.processes: list[Process] = []
         self.state: GroupState | None = None
         self.dispatcher: Process | None = None
         self.generation = 0
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        #: Nobody died, hung or was cut off: then the broker never has to refuse a claim.
+        self.orderly = True
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = self._names = 0
         self._lossy = 0.0 if calm else self.random.choice([0.0, 0.05, 0.3])
-        self._latency = self.random.choice([0.001, 0.02, 0.3])
+        self.latency_s = self.random.choice(LATENCIES_S)
+        #: The broker's answers to claims that were made together come together.
+        self._answers_together = self.random.random() < 0.7
 
     # -- time --------------------------------------------------------------------------------------
-    def after(self, delay: float, action: Callable[[], None]) -> None:
+    def after(self, delay: float, action: Callable[..., None], *args: Any) -> None:
         self._count += 1
-        heapq.heappush(self._events, (self.now + delay, self._count, action))
+        heapq.heappush(self._events, (self.now + delay, self._count, action, args))
+
+    def at(self, time: float, action: Callable[..., None], *args: Any) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (time, self._count, action, args))
 
     def run_until(self, end: float) -> None:
-        while self._events and self._events[0][0] <= end:
-            self.now, _, action = heapq.heappop(self._events)
-            action()
+        events, pop = self._events, heapq.heappop
+        while events and events[0][0] <= end:
+            self.now, _, action, args = pop(events)
+            action(*args)
         self.now = end
 
     @property
@@ -131,10 +102,10 @@ class World:
             name,
             weight=self.random.choice([1, 1, 1, 2]) if not self.calm else 1,
             static=static,
-            session_s=5.0 if static else 0.0,
+            session_s=SESSION_S if static else 0.0,
         )
-        member = Member(identity, drain_s=2.0)
-        seat = Seat("g", member, queues=sorted(self.queues), policy=Policy(min_interval_s=3.0))
+        member = Member(identity, drain_s=DRAIN_S)
+        seat = Seat("g", member, queues=sorted(self.queues), policy=POLICY)
         process = Process(name, seat)
         self.processes.append(process)
         self.note(f"{name} joins")
@@ -144,7 +115,11 @@ class World:
     def leave(self, process: Process) -> None:
         self.note(f"{process.name} leaves")
         process.leaving = True
-        self.touch(process, lambda: process.seat.leave(self.now))
+        self.touch(process, self._begin_to_leave, process)
+
+    def _begin_to_leave(self, process: Process) -> None:
+        process.promises.leaves()
+        process.seat.leave(self.now)
 
     def crash(self, process: Process) -> None:
         self.note(f"{process.name} crashes")
@@ -154,17 +129,34 @@ class World:
     def hang(self, process: Process, for_s: float) -> None:
         self.note(f"{process.name} hangs for {for_s:.1f} s")
         process.hung_since = self.now
-        self.after(for_s, lambda: self._wake(process))
-        self.after(HEARTBEAT_S, lambda: self._give_up(process))
+        self.orderly = False
+        self.after(for_s, self._wake, process)
+        self.after(HEARTBEAT_S, self._give_up, process)
+
+    def drop(self, process: Process, for_s: float) -> None:
+        """The connection to the broker breaks, and both sides notice."""
+        self.note(f"{process.name} loses its connection for {for_s:.1f} s")
+        self._gone(process, died=True)
+        self._disconnected(process, "connection reset")
+        self.after(for_s, self._connect, process)
+
+    def _connect(self, process: Process) -> None:
+        if process.alive and not process.connected and process.hung_since is None:
+            process.connected = True
+            self._enter(process)
+
+    def _disconnected(self, process: Process, reason: str) -> None:
+        process.promises.disconnected()
+        process.seat.disconnected(reason, self.now)
+        self._pump(process)
 
     def cut_off(self, process: Process, for_s: float) -> None:
         """The coordinator can't be reached for a while; the broker can."""
         self.note(f"{process.name} is cut off from its group for {for_s:.1f} s")
-        process.reached = False
+        process.reached = self.orderly = False
         process.life += 1
-        self.after(LEASE_S, lambda: self._lease_ends(process, process.life))
-        life = process.life
-        self.after(for_s, lambda: self._reach_again(process, life))
+        self.after(LEASE_S, self._lease_ends, process, process.life)
+        self.after(for_s, self._reach_again, process, process.life)
 
     def _lease_ends(self, process: Process, life: int) -> None:
         if not process.reached and process.life == life and process.connected:
@@ -194,18 +186,19 @@ class World:
             return
         backlog, process.backlog = process.backlog, []
         if not process.connected:
-            process.seat.disconnected("heartbeat missed", self.now)
-            self._pump(process)
+            self._disconnected(process, "heartbeat missed")
             if process.leaving:
                 process.alive = False
             else:
-                process.connected = True
-                self._enter(process)
+                self._connect(process)
             return
-        for action in backlog:
-            self.touch(process, action)
+        process.promises.wakes(self.now)
+        for action, args in backlog:
+            self.touch(process, action, *args)
+        self._pump(process)
         self._elect_if_none()
-        self._work(process)
+        for name in process.seat.member.queues_in(Claim.HELD):
+            self._work(process, name)
 
     def add_queue(self) -> None:
         self._names += 1
@@ -214,37 +207,56 @@ class World:
 
     def remove_queue(self) -> None:
         if len(self.queues) > 1:
-            name = self.random.choice(sorted(self.queues))
+            name = self.random.choice(list(self.queues))
             self.note(f"{name} is deleted")
             holder = self.queues.pop(name).holder
             if holder is not None:
-                self._cut(holder, name)
+                self._cut(holder, name, "queue deleted")
             self.discover()
+
+    def cancel(self, name: str) -> None:
+        """The broker takes a queue from its consumer, as when its leader moves."""
+        if (holder := self.queues[name].holder) is not None:
+            self.note(f"{name} is taken from {holder.name}")
+            self.orderly = False
+            self._give_back(name, holder)
+            self._cut(holder, name, "consumer cancelled")
 
     def discover(self) -> None:
         if (dispatcher := self.dispatcher) is not None:
-            facts = {name: QueueFacts(len(queue.ready)) for name, queue in self.queues.items()}
-            self.touch(dispatcher, lambda: dispatcher.seat.queues_are(facts, self.now))
+            facts = dict.fromkeys(self.queues, QueueFacts())
+            self.touch(dispatcher, self._ask_for_queues, dispatcher, facts)
+
+    def _ask_for_queues(self, process: Process, facts: dict[str, QueueFacts]) -> None:
+        process.seat.queues_are(facts, self.now)
 
     def command(self, command: Command) -> None:
         self.note(f"{command.kind} {command.member}{command.queue}")
+        self.commands.append(command)
         if self.dispatcher is not None:
             self._send(self.dispatcher, Commanded(command), sure=True)
 
     def publish(self) -> None:
-        queue = self.queues[self.random.choice(sorted(self.queues))]
+        name = self.random.choice(list(self.queues))
+        queue = self.queues[name]
         queue.ready.append(queue.published)
         queue.published += 1
         if queue.holder is not None:
-            self._work(queue.holder)
+            self._work(queue.holder, name)
+
+    def all_report(self) -> None:
+        """What everybody does from time to time, now."""
+        for process in self.living:
+            self._tell(process, process.seat.member.report(), sure=True)
 
     # -- the coordinator ---------------------------------------------------------------------------
     def _enter(self, process: Process) -> None:
+        report = process.seat.member.report()
         if self.dispatcher is None:
             self._elect()
         else:
-            self._tell(process, process.seat.member.report(), sure=True)
-        self._pump(process)
+            self._tell(process, report, sure=True)
+        self._pump(process, told=report)
 
     def _elect(self) -> None:
         able = [p for p in self.living if p.connected and p.reached and p.hung_since is None]
@@ -257,6 +269,8 @@ class World:
     def _gone(self, process: Process, *, died: bool) -> None:
         process.connected = False
         process.life += 1
+        process.connection += 1
+        self.orderly = self.orderly and not died and process is not self.dispatcher
         for name, queue in self.queues.items():
             if queue.holder is process:
                 self._give_back(name, process)
@@ -273,121 +287,173 @@ class World:
     def _elect_if_none(self) -> None:
         if self.dispatcher is None:
             self._elect()
-            self.discover()
 
     def _tell(self, process: Process, report: Report, *, sure: bool = False) -> None:
-        to, life = self.dispatcher, process.life
-
-        def arrive() -> None:
-            if to is not None and self._in_group(process) and process.life == life:
-                self._arrive(to, Reported(report))
-
         if sure or self.random.random() >= self._lossy:
-            self.after(self._delay(), arrive)
+            # Late or lost, but in the order in which they were made: a coordinator promises that.
+            process.told_until = max(process.told_until, self.now + self._delay())
+            words = self.dispatcher, process, process.life, report
+            self.at(process.told_until, self._told, *words)
+
+    def _told(self, to: Process | None, process: Process, life: int, report: Report) -> None:
+        if to is not None and self._in_group(process) and process.life == life:
+            self._arrive(to, Reported(report))
 
     def _send(self, to: Process, event: Event, *, sure: bool = False) -> None:
         if not sure and self.random.random() < self._lossy:
             return
-        delay = self._delay()
+        at = self.now + self._delay()
         if sure:  # what the coordinator itself says comes in the order in which it happened
-            to.quiet_until = max(to.quiet_until, self.now + delay)
-            delay = to.quiet_until - self.now
-        self.after(delay, lambda: self._arrive(to, event))
+            to.quiet_until = at = max(to.quiet_until, at)
+        self.at(at, self._deliver, to, to.connection, event)
+
+    def _deliver(self, to: Process, connection: int, event: Event) -> None:
+        if to.connection == connection:
+            self._arrive(to, event)
 
     def _arrive(self, to: Process, event: Event) -> None:
         if to.alive and self._in_group(to):
-            self.touch(to, lambda: to.seat.hear(event, self.now))
+            self.touch(to, self._hear, to, event)
+
+    def _hear(self, process: Process, event: Event) -> None:
+        if isinstance(event, Assigned):
+            process.promises.assigned(event.assignment)
+        elif isinstance(event, Elected):  # the first thing it does is to ask the broker
+            self.after(self._delay(), self.discover)
+        process.seat.hear(event, self.now)
 
     def _in_group(self, process: Process) -> bool:
         return process.connected and process.reached
 
     def _delay(self) -> float:
-        return self.random.random() * self._latency
+        return self.random.random() * self.latency_s
 
     # -- one process -------------------------------------------------------------------------------
-    def touch(self, process: Process, action: Callable[[], None]) -> None:
+    def touch(self, process: Process, action: Callable[..., None], *args: Any) -> None:
         """Let a process do something, now or when it no longer hangs."""
         if process.hung_since is not None:
-            process.backlog.append(action)
+            process.backlog.append((action, args))
         elif process.alive:
-            action()
+            action(*args)
             self._pump(process)
 
-    def _pump(self, process: Process) -> None:
+    def _pump(self, process: Process, told: Report | None = None) -> None:
         seat = process.seat
         seat.run_due(self.now)
         output = seat.take_output(self.now)
-        for step in output.steps:
-            self._carry_out(process, step)
-        if output.report is not None and self.dispatcher is not None:
+        if output.steps:
+            self._carry_out_all(process, output.steps)
+        if output.report is not told and output.report is not None and self.dispatcher:
             self._tell(process, output.report)
-        if process is self.dispatcher and process.reached:
+        if output is not NOTHING and process is self.dispatcher and process.reached:
             self._publish(output.assignments, output.state)
-        deadline = seat.next_deadline()
-        if deadline is not None and deadline != process.tick:
-            process.tick = deadline
-            self.after(max(deadline - self.now, 0.0005), lambda: self._tick(process, deadline))
+        self._set_alarm(process)
         if process.leaving and process.alive and seat.member.idle:
             self.note(f"{process.name} has left")
             process.alive = False
             self._gone(process, died=False)
 
-    def _tick(self, process: Process, deadline: float) -> None:
-        if process.tick == deadline:  # else a newer tick is on its way
-            process.tick = None
-            self.touch(process, lambda: None)
+    def _set_alarm(self, process: Process) -> None:
+        deadline = process.seat.next_deadline()
+        if deadline is None or (process.tick is not None and process.tick <= deadline):
+            return  # an earlier one looks again
+        process.tick = deadline = max(deadline, self.now + 0.0005)
+        self.at(deadline, self._tick, process, deadline)
 
-    def _publish(self, assignments: list[Assignment], state: GroupState | None) -> None:
+    def _tick(self, process: Process, at: float) -> None:
+        if process.tick != at:
+            return  # an earlier one came between
+        process.tick = None
+        if process.hung_since is not None or not process.alive:
+            return
+        deadline = process.seat.next_deadline()
+        if deadline is not None and deadline > self.now:
+            self._set_alarm(process)
+        else:
+            self._pump(process)
+
+    def _publish(self, assignments: Sequence[Assignment], state: GroupState | None) -> None:
         for each in assignments:
             self.generation = max(self.generation, each.stamp.generation)
-            to = next((p for p in self.living if p.name == each.member and p.connected), None)
-            if to is not None:
-                self._send(to, Assigned(each))
+            for to in self.processes:
+                if to.alive and to.connected and to.name == each.member:
+                    self._send(to, Assigned(each))
         self.state = state or self.state
+
+    def _carry_out_all(self, process: Process, steps: Sequence[Step]) -> None:
+        claims = [step.queue for step in steps if step.do is Do.CLAIM]
+        for name in claims:
+            process.promises.claims(name)
+        if len(claims) > 1 and self._answers_together:
+            self.after(self._delay(), self._claim, process, process.connection, claims)
+        else:
+            for name in claims:
+                self.after(self._delay(), self._claim, process, process.connection, [name])
+        for step in steps:
+            self._carry_out(process, step)
 
     def _carry_out(self, process: Process, step: Step) -> None:
         name = step.queue
         if step.do is Do.CLAIM:
-            self.after(self._delay(), lambda: self._claim(process, name))
-        elif step.do is Do.WORK:
+            return  # under way
+        if step.do is Do.WORK:
             process.draining.discard(name)
-            self.after(0.0, lambda: self._work(process))
+            self._work(process, name)
         elif step.do is Do.DRAIN:
             process.draining.add(name)
+            process.promises.drains(name, self.now)
             if name not in process.working:
-                self.after(0.0, lambda: self._drained(process, name))
+                self.after(0.0, self._drained, process, name)
         elif step.do is Do.RELEASE:
-            self.after(self._delay(), lambda: self._release(process, name))
+            process.promises.releases(name, self.now, working=name in process.working)
+            self.after(self._delay(), self._release, process, process.connection, name)
         else:
             process.working.pop(name, None)
             process.draining.discard(name)
 
-    def _claim(self, process: Process, name: str) -> None:
-        if not (process.alive and process.connected):
-            return
-        queue = self.queues.get(name)
-        member = process.seat.member
-        if queue is None or (queue.holder is not None and queue.holder is not process):
-            self.touch(process, lambda: member.refused(name, "in use", self.now))
-            return
-        assert queue.holder is None, f"{process.name} claims {name} twice"
-        queue.holder = process
-        self.touch(process, lambda: member.claimed(name, self.now))
+    def _claim(self, process: Process, connection: int, names: list[str]) -> None:
+        if process.alive and process.connection == connection:
+            self.touch(process, self._answer_claims, process, self._grant(process, names))
 
-    def _release(self, process: Process, name: str) -> None:
-        if not (process.alive and process.connected):
+    def _grant(self, process: Process, names: list[str]) -> list[tuple[str, bool]]:
+        answers = []
+        for name in names:
+            queue = self.queues.get(name)
+            if free := queue is not None and queue.holder in (None, process):
+                assert queue.holder is None, f"{process.name} claims {name} twice"
+                queue.holder = process
+            assert free or queue is None or not self.orderly, f"{name} is claimed too early"
+            answers.append((name, free))
+        return answers
+
+    def _answer_claims(self, process: Process, answers: list[tuple[str, bool]]) -> None:
+        for name, granted in answers:
+            if granted:
+                process.seat.member.claimed(name, self.now)
+            else:
+                process.seat.member.refused(name, "in use", self.now)
+
+    def _answer(self, process: Process, tell: Callable[..., None], *words: str) -> None:
+        self.touch(process, self._pass_on, process, tell, words)
+
+    def _pass_on(self, process: Process, tell: Callable[..., None], words: tuple[str, ...]) -> None:
+        process.promises.hears(words[0])
+        tell(*words, self.now)
+
+    def _release(self, process: Process, connection: int, name: str) -> None:
+        if not process.alive or process.connection != connection:
             return
         queue = self.queues.get(name)
         process.draining.discard(name)
         if queue is not None and queue.holder is process:
             self._give_back(name, process)
         process.working.pop(name, None)
-        self.touch(process, lambda: process.seat.member.released(name, self.now))
+        self._answer(process, process.seat.member.released, name)
 
-    def _cut(self, process: Process, name: str) -> None:
-        """The broker takes a queue away: deleted."""
+    def _cut(self, process: Process, name: str, reason: str) -> None:
+        """The broker has taken a queue away."""
         process.working.pop(name, None)
-        self.touch(process, lambda: process.seat.member.lost(name, "queue deleted", self.now))
+        self._answer(process, process.seat.member.lost, name, reason)
 
     def _give_back(self, name: str, process: Process) -> None:
         queue = self.queues[name]
@@ -397,28 +463,23 @@ class World:
 
     def _drained(self, process: Process, name: str) -> None:
         if process.alive and name in process.draining and name not in process.working:
-            self.touch(process, lambda: process.seat.member.drained(name, self.now))
+            self._answer(process, process.seat.member.drained, name)
 
     # -- handlers ----------------------------------------------------------------------------------
-    def _work(self, process: Process) -> None:
-        """Start a handler on every queue that has a message and no handler running."""
-        if process.hung_since is not None or not process.alive:
+    def _work(self, process: Process, name: str) -> None:
+        """Start a handler on the queue if it has a message and no handler running."""
+        queue = self.queues.get(name)
+        if process.hung_since is not None or not process.alive or name in process.working:
             return
-        for name in process.seat.member.queues_in(Claim.HELD):
-            queue = self.queues.get(name)
-            ours = queue is not None and queue.holder is process
-            if ours and name not in process.working and queue is not None and queue.ready:
-                message = queue.ready.popleft()
-                process.working[name] = message
-                again = message in queue.seen
-                queue.seen.add(message)
-                self.handled.append(Handled(name, message, process, again))
-                took = self.random.choice([0.0, 0.01, 0.5, 4.0])
-                self.after(took, lambda n=name, m=message: self._finish(process, n, m))
+        if queue is None or queue.holder is not process or not queue.ready:
+            return
+        if process.seat.member.state_of(name) is Claim.HELD:
+            message = process.working[name] = queue.ready.popleft()
+            self.after(self.random.choice(HANDLERS_TAKE_S), self._finish, process, name, message)
 
     def _finish(self, process: Process, name: str, message: int) -> None:
         if process.hung_since is not None:
-            process.backlog.append(lambda: self._finish(process, name, message))
+            process.backlog.append((self._finish, (process, name, message)))
             return
         queue = self.queues.get(name)
         if queue is None or process.working.get(name) != message or queue.holder is not process:
@@ -426,6 +487,7 @@ class World:
         del process.working[name]
         queue.acked.append(message)
         if name in process.draining:
+            process.promises.finishes(name, self.now - self.latency_s)
             self._drained(process, name)
         else:
-            self._work(process)
+            self._work(process, name)
