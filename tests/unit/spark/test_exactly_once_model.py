@@ -135,11 +135,11 @@ Steps = list[tuple[int, Any]]
 
 
 def run(
-    steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive"
+    steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive", any_time: bool = False
 ) -> tuple[Job, list[bytes]]:
     with TemporaryDirectory() as folder:
         job = Job(str(Path(folder) / "ledger"), mode)
-        job.broker.returns_any_time = ids
+        job.broker.returns_any_time = any_time
         published: list[bytes] = []
         for count, fault in steps:
             for _ in range(count):
@@ -184,7 +184,9 @@ def returns() -> st.SearchStrategy[Any]:
     st.lists(st.tuples(st.integers(0, 12), st.one_of(returns(), faults())), min_size=1, max_size=6)
 )
 def test_what_comes_again_on_a_connection_that_lives_is_known_by_its_id(steps: Steps) -> None:
-    job, published = run([(2, None), *steps], lambda number: b"%d" % number, ids=True)
+    job, published = run(
+        [(2, None), *steps], lambda number: b"%d" % number, ids=True, any_time=True
+    )
 
     assert job.table == published
     assert job.broker.queue.ready == []
@@ -203,6 +205,16 @@ def test_what_comes_again_on_a_connection_that_lives_is_known_without_ids(
     )  # fmt: skip
 
     assert job.table == published
+
+
+def test_what_comes_again_in_the_next_window_is_known_without_ids() -> None:
+    # The sixth frame acknowledges the first of three windows, after its consumer was cancelled.
+    steps = [(6, None), (12, ("returned", 6))]
+
+    job, published = run(steps, lambda number: b"%d" % number, mode="single active", any_time=True)
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
 
 
 def test_a_queue_whose_leader_is_out_of_sight_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
