@@ -34,6 +34,8 @@ def quotas(
     # 1e-9: 0.1 + 0.2 must not cost a member a seat that is its by right.
     quota = {member: floor(share + 1e-9) for member, share in exact.items()}
     rest = total - sum(quota.values())
+    if rest == 0:
+        return quota
     by_claim = sorted(
         (member for member in weights if weights[member] > 0),
         key=lambda m: (
@@ -60,18 +62,19 @@ def assign(
     ``current`` says who holds a queue now; those in ``keep`` are the last to be taken away.
     """
     current = current or {}
-    holdings = _holdings(queues, weights, current)
-    quota = quotas(len(set(queues)), weights, {m: len(names) for m, names in holdings.items()})
+    wanted = set(queues)
+    holdings = _holdings(wanted, weights, current)
+    quota = quotas(len(wanted), weights, {m: len(names) for m, names in holdings.items()})
     kept = set(keep)
     result: dict[str, str] = {}
-    free = sorted(set(queues) - {name for names in holdings.values() for name in names})
+    free = sorted(wanted.difference(*holdings.values()))
     for member, names in sorted(holdings.items()):
         names.sort(key=lambda name: (name not in kept, name))
         result.update(dict.fromkeys(names[: quota[member]], member))
         free.extend(names[quota[member] :])
         quota[member] -= min(len(names), quota[member])
-    seats = _round_robin(quota)
-    result.update(zip(free, seats, strict=False))
+    if free:
+        result.update(zip(free, _round_robin(quota), strict=False))
     return result
 
 
