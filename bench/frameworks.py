@@ -28,7 +28,7 @@ from typing import IO, Any
 import pika
 from pika.exceptions import AMQPError
 
-from bench import group_report, machine
+from bench import machine, pages
 from bench.brokers import launchers
 from bench.framework_jobs import FIGURE, FRAMEWORKS, QUEUE
 from bench.load.process import ROOT
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("bench.frameworks: stopped")
         return 130
-    print(group_report.frameworks_text(result))
+    print(pages.frameworks_text(result))
     if options.keep:
         _say(f"kept in {_keep(result)}")
     for name, why in result["failures"].items():
@@ -218,7 +218,7 @@ def _shown(url: str) -> str:
 
 def _keep(result: dict[str, Any]) -> Path:
     when = result["when"].replace(":", "")[:17]
-    return group_report.keep("frameworks", f"{when}-{result['machine']['commit']}", result)
+    return pages.keep("frameworks", f"{when}-{result['machine']['commit']}", result)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from statistics import median, quantiles
 from typing import Any
 
-from bench import group_report
+from bench import pages
 from bench.brokers import launchers
 from bench.machine import describe
 from warren.client import Channel, Delivery, connect
@@ -293,7 +293,7 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     if options.keep:
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S")
-        group_report.keep("groups", f"{stamp}-{result['machine']['commit']}", result)
+        pages.keep("groups", f"{stamp}-{result['machine']['commit']}", result)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.report import RESULTS, UNITS, as_text
+from bench.pages import keep as keep_result
+from bench.report import UNITS, as_text
 
 BROKERS = {"warren": "warren", "rabbitmq": "RabbitMQ"}
 HEADINGS = ("", *BROKERS.values(), "goal", "")
@@ -74,7 +74,7 @@ class Report:
         self._about = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine.describe(),
-            "load_before": round(os.getloadavg()[0], 2),
+            "load": [round(each, 2) for each in os.getloadavg()],  # before it begins
             **about,
         }
 
@@ -89,12 +89,9 @@ class Report:
         return int(any(line.met is False for line in lines))
 
     def _keep(self, lines: Sequence[Line]) -> Path:
-        folder = RESULTS / "spark"
-        folder.mkdir(parents=True, exist_ok=True)
         when, commit = self._about["when"].replace(":", "")[:17], self._about["machine"]["commit"]
         kept = {
             **self._about,
-            "load_after": round(os.getloadavg()[0], 2),
             "seconds": round(time.monotonic() - self._began),
             "table": [HEADINGS, *(line.cells() for line in lines)],
             "figures": [
@@ -108,6 +105,4 @@ class Report:
                 for line in lines
             ],
         }
-        path = folder / f"{self._name}-{when}-{commit}.json"
-        path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        return path
+        return keep_result(self._name, f"{when}-{commit}", kept)

@@ -1,6 +1,6 @@
-"""Results of ``bench.groups`` and ``bench.frameworks``: kept as JSON, shown as tables.
+"""Kept results of groups, frameworks and Spark, as tables on the pages that show them.
 
-    python -m bench.group_report       writes the tables into README.md and the guide anew
+    python -m bench.pages       writes the tables into README.md and the guide anew
 
 A page has a place for a table: ``<!-- bench groups FILE -->`` to ``<!-- /bench groups -->``. It
 names the kept result that its figures are from.
@@ -19,8 +19,15 @@ from bench.load.process import ROOT
 from bench.report import as_text
 
 RESULTS = ROOT / "bench" / "results"
-PAGES = (ROOT / "README.md", ROOT / "docs/guide/groups.md", ROOT / "docs/guide/handlers.md")
-PLACE = re.compile(r"<!-- bench (groups|frameworks) (\S*) -->\n.*?<!-- /bench \1 -->", re.DOTALL)
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs/guide/groups.md",
+    ROOT / "docs/guide/handlers.md",
+    ROOT / "docs/guide/spark.md",
+)
+PLACE = re.compile(
+    r"<!-- bench (groups|frameworks|source|sink) (\S*) -->\n.*?<!-- /bench \1 -->", re.DOTALL
+)
 NAMES = {"rabbitmq": "RabbitMQ", "warren": "warren"}
 Result = dict[str, Any]
 Table = list[Sequence[str]]
@@ -110,10 +117,21 @@ def frameworks_markdown(path: Path) -> str:
     return f"{_markdown(frameworks_table(result))}\n\n{_caption(path, result)}"
 
 
+# -- Spark ---------------------------------------------------------------------------------------
+def spark_markdown(path: Path) -> str:
+    """The figures of which something is asked; the kept result has all."""
+    result = load(path)
+    headings, *lines = result["table"]
+    asked = [headings, *(line for line in lines if line[3])]
+    return f"{_markdown(asked)}\n\n{_caption(path, result)}"
+
+
 # -- pages ---------------------------------------------------------------------------------------
 SHOW: dict[str, Callable[[Path], str]] = {
     "groups": groups_markdown,
     "frameworks": frameworks_markdown,
+    "source": spark_markdown,
+    "sink": spark_markdown,
 }
 
 
