@@ -85,6 +85,28 @@ async def test_a_member_whose_will_is_taken_away_begins_anew(workers: Workers) -
     await workers.all_handled()
 
 
+async def test_a_roll_call_before_its_will_is_there_does_not_bury_a_member(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who answers is looked up by its will; who has none is dead, for as long as it lives."""
+    await workers.declare(4)
+    (first,) = await workers.join_many(1)
+    deposit = AmqpCoordinator._deposit_will
+
+    async def called_before(coordinator: AmqpCoordinator, member: str) -> None:
+        dispatcher = first.group._session._coordinator
+        dispatcher._say("roll-call", first.name, "all")
+        await dispatcher._mouth.confirmed()
+        # A channel opened behind the inbox's consumer: what was called has been heard by now.
+        async with await coordinator._connected.channel() as channel:
+            await channel.declare_queue(Names(workers.group).inbox(member), passive=True)
+        await deposit(coordinator, member)
+
+    monkeypatch.setattr(AmqpCoordinator, "_deposit_will", called_before)
+    await workers.join()
+    await workers.balanced()
+
+
 async def test_messages_that_nobody_of_the_group_wrote_do_no_harm(workers: Workers) -> None:
     await workers.declare(4)
     first, second = await workers.join_many(2)

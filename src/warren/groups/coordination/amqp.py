@@ -257,7 +257,8 @@ class AmqpCoordinator(Coordinator):
             self._generation = max(self._generation, assignment.stamp.generation)
             self._told(Assigned(assignment))
         elif kind == "roll-call":
-            self._say_report(key_of(words.decode(delivery)))
+            if self._will is not None:  # else it would be missed, and we be taken for dead
+                self._say_report(key_of(words.decode(delivery)))
         elif kind == "state":
             self._state = delivery.body
         elif self._wills is not None:
