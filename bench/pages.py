@@ -16,9 +16,8 @@ from statistics import median
 from typing import Any
 
 from bench.load.process import ROOT
-from bench.report import as_text
+from bench.report import RESULTS, as_text
 
-RESULTS = ROOT / "bench" / "results"
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs/guide/groups.md",

@@ -30,7 +30,8 @@ from pika import spec
 
 from tests.support.bulk import Bulk, Delivery
 from tests.support.process import BrokerProcess
-from tests.support.wire import Channel, Closed, Connection, Gone
+from tests.support.wire import Channel, Closed, Connection
+from tests.support.wire_frames import Gone
 
 #: What a client's thread ends of when the broker is killed.
 OVER = (Gone, Closed, OSError, TimeoutError)

@@ -11,7 +11,7 @@ from typing import Any
 from pika import spec
 
 from tests.fuzz.arena import body, header, method
-from tests.support.wire import Field
+from tests.support.wire_frames import Field
 
 QUEUES = ["q0", "q1", "q2", "q3", "q4"]
 EXCHANGES = ["e0", "e1", "e2", "e3", "amq.topic", "amq.headers"]

@@ -12,7 +12,8 @@ from pika import spec
 
 import warren
 from tests.support.eventually import eventually
-from tests.support.wire import PROTOCOL_HEADER, Wire
+from tests.support.wire import PROTOCOL_HEADER
+from tests.support.wire_frames import Wire
 from warren.broker import logins
 from warren.testing import FakeClock
 

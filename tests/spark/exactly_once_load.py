@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.bulk import Bulk
-from tests.support.wire import Closed, Connection, Gone
+from tests.support.wire import Closed, Connection
+from tests.support.wire_frames import Gone
 
 #: An AssertionError is Bulk's word for a nack: a quorum queue whose leader is dead may send one.
 OVER = (Gone, Closed, OSError, TimeoutError, AssertionError)

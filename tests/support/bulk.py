@@ -13,7 +13,8 @@ from typing import Any
 
 from pika import frame, spec
 
-from tests.support.wire import TIMEOUT_S, Channel, Connection, Gone
+from tests.support.wire import Channel, Connection
+from tests.support.wire_frames import TIMEOUT_S, Gone
 
 _BODY = struct.Struct(">BHI8sB")
 _ACK = struct.Struct(">BHIHHQBB")

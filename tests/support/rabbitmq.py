@@ -16,7 +16,8 @@ from typing import Any
 from tests.support import guard
 from tests.support.eventually import eventually
 from tests.support.servers import Run, ServerEnded, free_ports, missing
-from tests.support.wire import Connection, Gone
+from tests.support.wire import Connection
+from tests.support.wire_frames import Gone
 
 PLUGINS = (
     "rabbitmq_management",

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pika import amqp_object, data, frame, spec
+from pika import amqp_object, frame, spec
+
+from tests.support.wire_frames import TIMEOUT_S, Gone, Wire
 
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
-TIMEOUT_S = 30.0  # far beyond what a busy machine needs: a test that passes never waits for it
 CAPABILITIES = {
     "publisher_confirms": True,
     "exchange_exchange_bindings": True,
@@ -29,10 +30,6 @@ CAPABILITIES = {
     "connection.blocked": True,
     "authentication_failure_close": True,
 }
-
-
-class Gone(Exception):
-    """The peer closed the socket."""
 
 
 class Closed(Exception):
@@ -55,107 +52,6 @@ class Message:
     @property
     def tag(self) -> int:
         return self.method.delivery_tag
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field-table value of a type pika never writes, by its octet: ``Field("s", 7)`` is int16."""
-
-    kind: str
-    value: Any
-
-    def encoded(self) -> bytes:
-        if self.kind == "x":
-            return b"x" + struct.pack(">I", len(self.value)) + self.value
-        return self.kind.encode() + struct.pack(_FIELD_FORMATS[self.kind], self.value)
-
-
-_FIELD_FORMATS = {
-    "t": ">?", "b": ">b", "B": ">B", "s": ">h", "u": ">H", "I": ">i", "i": ">I", "l": ">q",
-    "L": ">q", "f": ">f", "d": ">d", "T": ">Q",
-}  # fmt: skip
-_encode_value = data.encode_value
-
-
-def _encode_any_value(pieces: list[bytes], value: Any) -> int:
-    if not isinstance(value, Field):
-        return _encode_value(pieces, value)
-    pieces.append(value.encoded())
-    return len(pieces[-1])
-
-
-data.encode_value = _encode_any_value  # pika looks it up at each call, nested values included
-
-
-class Wire:
-    """A socket that reads and writes AMQP frames and knows nothing else."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.sock = socket.create_connection((host, port), timeout=TIMEOUT_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
-
-    def send(self, data: bytes) -> None:
-        self.sock.sendall(data)
-
-    def send_method(self, channel: int, method: amqp_object.Method) -> None:
-        self.send(frame.Method(channel, method).marshal())
-
-    def read(self, timeout_s: float = TIMEOUT_S) -> Any:
-        """The next frame; TimeoutError if none comes, Gone if the peer has closed."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            consumed, value = frame.decode_frame(self._buffer)
-            if consumed:
-                self._buffer = self._buffer[consumed:]
-                return value
-            self._receive(deadline, timeout_s)
-
-    def read_raw(self, timeout_s: float = TIMEOUT_S) -> tuple[int, int, bytes]:
-        """As ``read``, but the frame comes undecoded: its type, channel and payload."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            if len(self._buffer) >= 7:
-                kind, channel, size = struct.unpack_from(">BHI", self._buffer)
-                if len(self._buffer) >= size + 8:
-                    payload = self._buffer[7 : size + 7]
-                    assert self._buffer[size + 7] == 0xCE, "frame without its end marker"
-                    self._buffer = self._buffer[size + 8 :]
-                    return kind, channel, payload
-            self._receive(deadline, timeout_s)
-
-    def take_buffer(self) -> bytes:
-        """What was received and not read yet."""
-        data, self._buffer = self._buffer, b""
-        return data
-
-    def _receive(self, deadline: float, timeout_s: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"no frame within {timeout_s} s")
-        self.sock.settimeout(left)
-        try:
-            data = self.sock.recv(262144)
-        except TimeoutError:
-            raise TimeoutError(f"no frame within {timeout_s} s") from None
-        except ConnectionError as error:
-            raise Gone(str(error)) from None
-        if not data:
-            raise Gone("the peer closed the socket")
-        self._buffer += data
-
-    def closed_within(self, timeout_s: float = TIMEOUT_S) -> bool:
-        """Read on until the peer closes; False if it does not in time."""
-        try:
-            while True:
-                self.read(timeout_s)
-        except Gone:
-            return True
-        except TimeoutError:
-            return False
-
-    def close(self) -> None:
-        self.sock.close()
 
 
 class Connection:
@@ -380,7 +276,11 @@ class Channel:
         except Closed as closed:
             return closed
 
-    def publish(
+    def publish(self, routing_key: str = "", body: bytes = b"", **options: Any) -> None:
+        """Takes what ``publishing`` takes."""
+        self.connection.wire.send(self.publishing(routing_key, body, **options))
+
+    def publishing(
         self,
         routing_key: str = "",
         body: bytes = b"",
@@ -389,11 +289,18 @@ class Channel:
         mandatory: bool = False,
         immediate: bool = False,
         **properties: Any,
-    ) -> None:
-        options = {"mandatory": mandatory, "immediate": immediate, **properties}
-        self.connection.wire.send(
-            content_frames(self, routing_key, body, exchange=exchange, **options)
+    ) -> bytes:
+        """A basic.publish with its content, as it goes over the wire."""
+        method = spec.Basic.Publish(
+            exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
         )
+        header = frame.Header(self.number, len(body), spec.BasicProperties(**properties))
+        step = self.connection.frame_max - 8
+        pieces = [
+            frame.Body(self.number, body[at : at + step]).marshal()
+            for at in range(0, len(body), step)
+        ]
+        return b"".join([frame.Method(self.number, method).marshal(), header.marshal(), *pieces])
 
     # -- shorthands --------------------------------------------------------------------------
     def declare(self, queue: str = "", **options: Any) -> Any:
@@ -533,26 +440,3 @@ _REPLIES = {
     spec.Tx.Commit.NAME: (spec.Tx.CommitOk,),
     spec.Tx.Rollback.NAME: (spec.Tx.RollbackOk,),
 }
-
-
-def content_frames(
-    channel: Channel,
-    routing_key: str,
-    body: bytes,
-    *,
-    exchange: str = "",
-    mandatory: bool = False,
-    immediate: bool = False,
-    **properties: Any,
-) -> bytes:
-    """A basic.publish with its content, as it goes over the wire."""
-    method = spec.Basic.Publish(
-        exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
-    )
-    header = frame.Header(channel.number, len(body), spec.BasicProperties(**properties))
-    step = channel.connection.frame_max - 8
-    pieces = [
-        frame.Body(channel.number, body[at : at + step]).marshal()
-        for at in range(0, len(body), step)
-    ]
-    return b"".join([frame.Method(channel.number, method).marshal(), header.marshal(), *pieces])

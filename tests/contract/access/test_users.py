@@ -11,7 +11,8 @@ from pika import spec
 
 from tests.contract.wire.raw import greet, start_ok
 from tests.support.brokers import TestBroker
-from tests.support.wire import Channel, Closed, Connection, Wire
+from tests.support.wire import Channel, Closed, Connection
+from tests.support.wire_frames import Wire
 
 Connect = Callable[..., Connection]
 Name = Callable[[str], str]

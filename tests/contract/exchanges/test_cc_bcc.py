@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pika import spec
 
-from tests.support.wire import Channel, Field
+from tests.support.wire import Channel
+from tests.support.wire_frames import Field
 
 
 @pytest.fixture

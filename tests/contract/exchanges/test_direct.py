@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from pika import spec
 
-from tests.support.wire import Channel, Connection, Field
+from tests.support.wire import Channel, Connection
+from tests.support.wire_frames import Field
 
 
 @pytest.fixture

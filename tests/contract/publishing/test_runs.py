@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pika import spec
 
-from tests.support.wire import Channel, Connection, content_frames
+from tests.support.wire import Channel, Connection
 
 BODIES = [b"body %d" % number * (number % 3 + 1) for number in range(20)]
 
 
 def send(channel: Channel, bodies: Sequence[bytes], key: str, exchange: str = "") -> None:
     """All of them in one piece."""
-    frames = [content_frames(channel, key, body, exchange=exchange) for body in bodies]
+    frames = [channel.publishing(key, body, exchange=exchange) for body in bodies]
     channel.connection.wire.send(b"".join(frames))
 
 
@@ -106,7 +106,7 @@ def test_two_channels_in_turn_keep_their_own_ways(
     second = channel.connection.channel()
     other = second.declare(name("other")).queue
     for body in BODIES[:3]:
-        frames = [content_frames(channel, queue, body)] * 3 + [content_frames(second, other, body)]
+        frames = [channel.publishing(queue, body)] * 3 + [second.publishing(other, body)]
         channel.connection.wire.send(b"".join(frames))
     second.sync()
     channel.sync()

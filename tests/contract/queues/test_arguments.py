@@ -9,7 +9,8 @@ import pytest
 from pika import spec
 
 from tests.contract.queues.steps import DECLARE, QUORUM, STREAM, drain, fill, words
-from tests.support.wire import Channel, Field
+from tests.support.wire import Channel
+from tests.support.wire_frames import Field
 
 TEN_YEARS_MS = 315_360_000_000
 

@@ -9,7 +9,8 @@ import pytest
 from pika import spec
 
 from tests.contract.queues.steps import DECLARE, QUORUM, STREAM, fill, locked, words
-from tests.support.wire import Channel, Connection, Field
+from tests.support.wire import Channel, Connection
+from tests.support.wire_frames import Field
 
 Queue = Callable[..., str]
 

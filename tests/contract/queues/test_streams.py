@@ -10,7 +10,8 @@ import pytest
 from pika import amqp_object, spec
 
 from tests.contract.queues.steps import CONSUME, DECLARE, GET, PURGE, QUIET_S, STREAM, word, words
-from tests.support.wire import Channel, Closed, Field, Message
+from tests.support.wire import Channel, Closed, Message
+from tests.support.wire_frames import Field
 
 
 @pytest.fixture

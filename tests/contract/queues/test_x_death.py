@@ -11,7 +11,8 @@ from pika import data
 
 from tests.contract.queues.steps import arrival, drain, fill, reject_next, wait_ready
 from tests.support.eventually import eventually
-from tests.support.wire import Channel, Closed, Field
+from tests.support.wire import Channel, Closed
+from tests.support.wire_frames import Field
 
 Queue = Callable[..., str]
 

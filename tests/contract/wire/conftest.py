@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.brokers import TestBroker
-from tests.support.wire import Wire
+from tests.support.wire_frames import Wire
 
 
 @pytest.fixture

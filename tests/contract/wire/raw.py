@@ -8,7 +8,8 @@ from typing import Any
 from pika import frame, spec
 from pika.amqp_object import Method
 
-from tests.support.wire import CAPABILITIES, PROTOCOL_HEADER, Closed, Connection, Gone, Wire
+from tests.support.wire import CAPABILITIES, PROTOCOL_HEADER, Closed, Connection
+from tests.support.wire_frames import Gone, Wire
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
 LOGIN = b"\0guest\0guest"

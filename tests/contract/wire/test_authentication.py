@@ -8,7 +8,8 @@ import pytest
 from pika import spec
 
 from tests.contract.wire.raw import field, greet, lost, sized, start_ok
-from tests.support.wire import Connection, Wire
+from tests.support.wire import Connection
+from tests.support.wire_frames import Wire
 
 Dial = Callable[[], Wire]
 Connect = Callable[..., Connection]

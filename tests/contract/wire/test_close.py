@@ -9,7 +9,8 @@ from pika import spec
 
 from tests.contract.wire.raw import method, raw, refusal
 from tests.support.brokers import TestBroker
-from tests.support.wire import Closed, Connection, Gone
+from tests.support.wire import Closed, Connection
+from tests.support.wire_frames import Gone
 
 Connect = Callable[..., Connection]
 Name = Callable[[str], str]

@@ -21,7 +21,8 @@ from tests.contract.wire.raw import (
     tune_ok,
 )
 from tests.support.brokers import TestBroker
-from tests.support.wire import PROTOCOL_HEADER, Connection, Gone, Wire
+from tests.support.wire import PROTOCOL_HEADER, Connection
+from tests.support.wire_frames import Gone, Wire
 
 Dial = Callable[[], Wire]
 Connect = Callable[..., Connection]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pika import frame, spec
 
 from tests.contract.wire.raw import HEARTBEAT, raw
-from tests.support.wire import Connection, Gone
+from tests.support.wire import Connection
+from tests.support.wire_frames import Gone
 
 Connect = Callable[..., Connection]
 

@@ -20,7 +20,8 @@ from tests.contract.wire.raw import (
     refusal,
     sized,
 )
-from tests.support.wire import Channel, Connection, Wire
+from tests.support.wire import Channel, Connection
+from tests.support.wire_frames import Wire
 
 Connect = Callable[..., Connection]
 Name = Callable[[str], str]

@@ -22,7 +22,8 @@ from tests.contract.wire.raw import (
     start_ok,
     tune_ok,
 )
-from tests.support.wire import Connection, Wire
+from tests.support.wire import Connection
+from tests.support.wire_frames import Wire
 
 Dial = Callable[[], Wire]
 Connect = Callable[..., Connection]

@@ -12,7 +12,8 @@ from pika import spec
 import warren
 from tests.integration.broker_api.steps import closed_with, queue_of
 from tests.support.eventually import eventually
-from tests.support.wire import Channel, Connection, Gone
+from tests.support.wire import Channel, Connection
+from tests.support.wire_frames import Gone
 from warren.testing import FakeClock
 
 

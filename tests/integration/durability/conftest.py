@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.durability.steps import (
-    Restart,
-)
+from tests.integration.durability.steps import Restart
 from tests.support.process import BrokerProcess, broker_process
 
 
