@@ -95,11 +95,8 @@ class Consumer:
         frame_max = connection.session.frame_max
         small_frames = 0 < frame_max < FRAME_MAX_DEFAULT
         tag, budget, sent, sent_bytes, redelivered = channel.last_tag, connection.budget, 0, 0, 0
-        pop, available = queue.ready.run()
-        limit = min(limit, available)
         entry: Entry = _NOTHING
-        while sent < limit and budget > 0:
-            entry = pop()
+        for entry in queue.ready.run(limit):
             message = entry[1]
             address = message.address
             prefix = prefixes.get(address)
@@ -122,6 +119,8 @@ class Consumer:
                 queue.done_with(entry)
             else:
                 unacked[tag] = (queue, entry, self)
+            if budget <= 0:
+                break
         if queue.log_id and sent:
             queue.given_out(entry[0], connection)
         channel.last_tag = tag

@@ -10,26 +10,31 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.broker.messages import message
-from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
+from warren.broker.queues.ready import Entry, PagedReady, PlainReady, PriorityReady, Ready
 
 MESSAGES = [message(priority=priority) for priority in range(11)]
 HIGHEST = 4
+Any = Ready | PlainReady | PriorityReady
 
 
-def entry(position: int, priority: int = 0) -> Entry:
-    return position, MESSAGES[priority], 0, 0
+def entry(position: int, priority: int = 0, expires_at: int = 0, returns: int = 0) -> Entry:
+    return position, MESSAGES[priority], expires_at, returns
 
 
-def positions(ready: Ready | PriorityReady) -> list[int]:
+def positions(ready: Any) -> list[int]:
     """Take everything out."""
     return [ready.pop()[0] for _ in range(len(ready))]
 
 
-@pytest.mark.parametrize("make", [Ready, lambda: PriorityReady(HIGHEST)], ids=["plain", "priority"])
-class TestEither:
-    """What holds with and without priorities."""
+@pytest.mark.parametrize(
+    "make",
+    [Ready, PlainReady, lambda: PriorityReady(HIGHEST)],
+    ids=["any-positions", "plain", "priority"],
+)
+class TestEach:
+    """What holds of each kind."""
 
-    def test_first_in_first_out(self, make: Callable[[], Ready]) -> None:
+    def test_first_in_first_out(self, make: Callable[[], Any]) -> None:
         ready = make()
         for position in (1, 2, 3):
             ready.push(entry(position))
@@ -38,7 +43,7 @@ class TestEither:
         assert positions(ready) == [1, 2, 3]
         assert not ready.fill()
 
-    def test_what_is_given_back_returns_to_its_place(self, make: Callable[[], Ready]) -> None:
+    def test_what_is_given_back_returns_to_its_place(self, make: Callable[[], Any]) -> None:
         ready = make()
         for position in range(1, 6):
             ready.push(entry(position))
@@ -49,14 +54,14 @@ class TestEither:
         assert [found[0] for found in ready] == [1, 3, 4, 5]
         assert positions(ready) == [1, 3, 4, 5]
 
-    def test_nothing_can_be_taken_from_nothing(self, make: Callable[[], Ready]) -> None:
+    def test_nothing_can_be_taken_from_nothing(self, make: Callable[[], Any]) -> None:
         ready = make()
         with pytest.raises(IndexError):
             ready.pop()
         with pytest.raises(IndexError):
             ready.peek()
 
-    def test_clear_leaves_nothing(self, make: Callable[[], Ready]) -> None:
+    def test_clear_leaves_nothing(self, make: Callable[[], Any]) -> None:
         ready = make()
         for position in (1, 2):
             ready.push(entry(position))
@@ -65,6 +70,8 @@ class TestEither:
 
         assert len(ready) == 0
         assert list(ready) == []
+        ready.push(entry(3))
+        assert positions(ready) == [3]
 
 
 def test_the_highest_priority_first() -> None:
@@ -88,21 +95,27 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ready: Ready | PriorityReady = self.make()
+        self.ready: Any = self.make()
         self.waiting: list[tuple[int, int]] = []
+        self.pushed: dict[int, Entry] = {}
         self.taken: list[Entry] = []
         self.position = 0
 
-    def make(self) -> Ready | PriorityReady:
+    def make(self) -> Any:
         return Ready()
 
     def key(self, taken: Entry) -> tuple[int, int]:
         return 0, taken[0]
 
-    @rule(priority=st.integers(0, 10))
-    def push(self, priority: int) -> None:
+    @rule(
+        priority=st.integers(0, 10),
+        expires_at=st.sampled_from([0, 0, 1, 2]),
+        returns=st.sampled_from([0, 0, 1]),
+    )
+    def push(self, priority: int, expires_at: int, returns: int) -> None:
         self.position += 1
-        fresh = entry(self.position, priority)
+        fresh = entry(self.position, priority, expires_at, returns)
+        self.pushed[self.position] = fresh
         self.ready.push(fresh)
         self.waiting.append(self.key(fresh))
         self.waiting.sort()
@@ -110,26 +123,41 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule()
     def pop(self) -> None:
-        assert self.key(self.ready.peek()) == self.waiting[0]
+        seen = self.ready.peek()
         taken = self.ready.pop()
+        assert taken == seen == self.pushed[taken[0]]
         assert self.key(taken) == self.waiting.pop(0)
         self.taken.append(taken)
 
     @precondition(lambda self: self.waiting)
     @rule(limit=st.integers(1, 5))
     def pop_a_run(self, limit: int) -> None:
-        take, available = self.ready.run()
-        assert 1 <= available <= len(self.waiting)
-        for _ in range(min(limit, available)):
-            taken = take()
+        run = list(self.ready.run(limit))
+        assert 1 <= len(run) <= min(limit, len(self.waiting))
+        for taken in run:
+            assert taken == self.pushed[taken[0]]
             assert self.key(taken) == self.waiting.pop(0)
-            self.taken.append(taken)
+        self.taken += run
+
+    @precondition(lambda self: self.waiting)
+    @rule(limit=st.integers(1, 5))
+    def break_a_run_off(self, limit: int) -> None:
+        """What was not asked for is not taken."""
+        taken = next(self.ready.run(limit))
+        assert self.key(taken) == self.waiting.pop(0)
+        self.taken.append(taken)
+
+    @rule()
+    def clear(self) -> None:
+        self.ready.clear()
+        self.waiting.clear()
 
     @precondition(lambda self: self.taken)
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         taken = self.taken.pop(data.draw(st.integers(0, len(self.taken) - 1)))
         returned = (taken[0], taken[1], taken[2], taken[3] + 1)
+        self.pushed[returned[0]] = returned
         self.ready.give_back(returned, returned[0])
         self.waiting.append(self.key(returned))
         self.waiting.sort()
@@ -143,7 +171,14 @@ class Model(RuleBasedStateMachine):
     def same(self) -> None:
         assert len(self.ready) == len(self.waiting)
         assert self.ready.fill() == bool(self.waiting)
-        assert [self.key(found) for found in self.ready] == self.waiting
+        found = list(self.ready)
+        assert [self.key(one) for one in found] == self.waiting
+        assert all(one == self.pushed[one[0]] for one in found)
+
+
+class PlainModel(Model):
+    def make(self) -> PlainReady:
+        return PlainReady()
 
 
 class PriorityModel(Model):
@@ -155,6 +190,7 @@ class PriorityModel(Model):
 
 
 TestOrder = Model.TestCase
+TestPlainOrder = PlainModel.TestCase
 TestPriorityOrder = PriorityModel.TestCase
 
 

@@ -21,7 +21,7 @@ from warren.broker.queues.arguments import QueueSettings
 from warren.broker.queues.dead_letter import dead_letter
 from warren.broker.queues.expiry import Expiry
 from warren.broker.queues.kept import Kept
-from warren.broker.queues.ready import Entry, PagedReady, PriorityReady, Ready
+from warren.broker.queues.ready import Entry, PagedReady, PlainReady, PriorityReady
 from warren.broker.queues.restore import stored
 from warren.broker.queues.rota import Rota
 from warren.store.base import ROW_OVERHEAD, LogSummary
@@ -42,7 +42,6 @@ class Queue:
         "_guarded",
         "_keeps_all",
         "_only_kept",
-        "_position",
         "acked",
         "arguments",
         "auto_delete",
@@ -95,11 +94,11 @@ class Queue:
         self.log_id = log_id
         self.kept = Kept(self.core, log_id)
         self._only_kept = False  # nothing but written down: no limit, no end to any life
-        self.ready: Ready | PagedReady | PriorityReady
+        self.ready: PlainReady | PagedReady | PriorityReady
         if settings.max_priority:
             self.ready = PriorityReady(settings.max_priority)
         else:
-            self.ready = PagedReady(self._load) if log_id else Ready()
+            self.ready = PagedReady(self._load) if log_id else PlainReady()
         #: A quorum queue keeps what is published as transient, too.
         self._keeps_all = log_id != 0 and settings.kind == "quorum"
         self._comebacks = 0
@@ -108,7 +107,6 @@ class Queue:
         self.delivered_unasked = self.got = self.got_unasked = self.got_nothing = 0
         self.deleted = False
         self.exclusive_consumer: Consumer | None = None
-        self._position = 0
         self._guarded = self._needs_guard()
         self.expiry = Expiry(self)
         self.core.churn["queue_created"] += 1
@@ -167,10 +165,11 @@ class Queue:
         """Queue a message; False if the queue refuses it."""
         if self._guarded or message.traits.expiration_ms is not None:
             return self._publish_guarded(message)
-        self._position = position = self._position + 1
+        ready = self.ready
+        ready.last += 1
         message.holders += 1
         self.published += 1
-        self.ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr]
+        ready.fresh.append(message)  # type: ignore[union-attr, arg-type]
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
         return True
@@ -182,7 +181,6 @@ class Queue:
         """
         core, ready, size = self.core, self.ready, len(message.content)
         traits = message.traits
-        position = self._position + 1
         if self._guarded or traits.expiration_ms is not None:
             if (
                 not self._only_kept
@@ -192,17 +190,20 @@ class Queue:
                 or core.held_bytes > core.page_above
             ):
                 return self._publish_held(message)
+            position = ready.last + 1
             batch, kept = core.journal.batch, self.kept  # type: ignore[union-attr]
             batch.puts[kept.first_id + position] = message
             batch.bytes_waiting += size + ROW_OVERHEAD
             if kept.newest_batch != batch.number:
                 kept.begin(batch.number)
             kept.newest = position
+            ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr, arg-type]
+        else:
+            ready.fresh.append(message)  # type: ignore[union-attr, arg-type]
+        ready.last += 1
         message.holders = 1
         core.held_bytes += size + OVERHEAD
-        self._position = position
         self.published += 1
-        ready.fresh.append((position, message, 0, 0))  # type: ignore[union-attr]
         self.ready_bytes += message.body_size
         core.pending[self] = None
         return True
@@ -223,30 +224,31 @@ class Queue:
             return False
         ttl_ms = self.expiry.ttl_ms(message)
         expires_at = 0 if ttl_ms is None else self.expiry.deadline_ms(ttl_ms)
-        self._position += 1
         self.published += 1
-        self._enqueue((self._position, message, expires_at, 0))
+        self._enqueue(message, expires_at, 0)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
         if ttl_ms == 0:
             self.expiry.now_or_never()
         return True
 
-    def _enqueue(self, entry: Entry) -> None:
-        """Put a new entry at the end: in memory, on disk, or both."""
+    def _enqueue(self, message: Message, expires_at: int, returns: int) -> None:
+        """Put a message at the end: in memory, on disk, or both."""
         ready = self.ready
+        ready.last += 1
+        entry = (ready.last, message, expires_at, returns)
         if self.log_id:
             paged = isinstance(ready, PagedReady) and (ready.paged or self.core.must_page)
-            if entry[1].traits.persistent:
+            if message.traits.persistent:
                 self.kept.put(entry)
             elif paged:
-                entry = (entry[0], stored(entry[1]), entry[2], entry[3])
+                entry = (ready.last, stored(message), expires_at, returns)
                 self.kept.put(entry, transient=True)
             if paged:
                 ready.page(self.kept.newest_batch, entry)  # type: ignore[union-attr]
                 self.core.waits_for_commit[self] = None
                 return
-        self.core.hold(entry[1])
+        self.core.hold(message)
         ready.push(entry)
 
     def _load(self, after: int) -> list[Entry]:
@@ -255,7 +257,7 @@ class Queue:
 
     def recover(self, journal: Journal, summary: LogSummary) -> None:
         """Take up again what the store has of this queue."""
-        self._position = max(summary.last, summary.mark)
+        self.ready.last = max(summary.last, summary.mark)
         self.kept.recover(summary)
         self.expiry.active = summary.expires
         self.ready_bytes = summary.size
@@ -416,8 +418,7 @@ class Queue:
         message = entry[1]
         self.unacked -= 1
         self.unacked_bytes -= message.body_size
-        self._position += 1
-        self._enqueue((self._position, message, entry[2], entry[3] + 1))
+        self._enqueue(message, entry[2], entry[3] + 1)
         self.done_with(entry)
         self.ready_bytes += message.body_size
         self.core.pending[self] = None
@@ -454,11 +455,11 @@ class Queue:
         """Drop all that is ready; what consumers hold stays theirs."""
         count = len(self.ready)
         if isinstance(self.ready, PagedReady) and self.ready.paged:
-            self.kept.cut(self.ready.after + 1, self._position)
+            self.kept.cut(self.ready.after + 1, self.ready.last)
         for entry in self.ready:
             self.done_with(entry)
         if isinstance(self.ready, PagedReady):
-            self.ready.clear(self._position)
+            self.ready.clear(self.ready.last)
         else:
             self.ready.clear()
         self.ready_bytes = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from operator import itemgetter
+from itertools import repeat
+from operator import call, itemgetter
 
 from warren.broker.message import Message
 
@@ -20,9 +21,11 @@ Entry = tuple[int, Message, int, int]
 class Ready:
     """First in, first out; what is given back returns to its place."""
 
-    __slots__ = ("fresh", "returned")
+    __slots__ = ("fresh", "last", "returned")
 
     def __init__(self) -> None:
+        #: The newest position that was given.
+        self.last = 0
         self.fresh: deque[Entry] = deque()
         self.returned: list[tuple[int, Entry]] = []  # a heap, by place
 
@@ -46,14 +49,11 @@ class Ready:
     def pop(self) -> Entry:
         return heappop(self.returned)[1] if self.returned else self.fresh.popleft()
 
-    def run(self) -> tuple[Callable[[], Entry], int]:
-        """How to take the next entries, and how many can be taken this way."""
+    def run(self, limit: int) -> Iterator[Entry]:
+        """The next entries, at most ``limit``: each is taken when it is asked for."""
         if self.returned:
-            return self._pop_returned, len(self.returned)
-        return self.fresh.popleft, len(self.fresh)
-
-    def _pop_returned(self) -> Entry:
-        return heappop(self.returned)[1]
+            return map(call, repeat(self.pop, min(limit, len(self.returned))))
+        return map(call, repeat(self.fresh.popleft, min(limit, len(self.fresh))))
 
     def clear(self) -> None:
         self.fresh.clear()
@@ -62,6 +62,79 @@ class Ready:
     def __iter__(self) -> Iterator[Entry]:
         yield from (entry for _, entry in sorted(self.returned, key=itemgetter(0)))
         yield from self.fresh
+
+
+class PlainReady:
+    """As ``Ready``, for a queue that is in memory alone, where no position is left out.
+
+    It holds bare messages, a third less to keep and to fetch from memory again: what else is in
+    an entry follows from the place in the line. The few that expire or came back are noted aside.
+    """
+
+    __slots__ = ("_ends", "_returns", "fresh", "last", "returned")
+
+    def __init__(self) -> None:
+        #: The newest position that was given: that of the last message in ``fresh``.
+        self.last = 0
+        self.fresh: deque[Message] = deque()
+        self.returned: list[tuple[int, Entry]] = []  # a heap, by place
+        self._ends: dict[int, int] = {}
+        self._returns: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.returned)
+
+    def fill(self) -> bool:
+        return bool(self.fresh or self.returned)
+
+    def push(self, entry: Entry) -> None:
+        """The entry's position follows the last one."""
+        position, message, expires_at, returns = entry
+        self.last = position
+        self.fresh.append(message)
+        if expires_at:
+            self._ends[position] = expires_at
+        if returns:
+            self._returns[position] = returns
+
+    def give_back(self, entry: Entry, place: int) -> None:
+        heappush(self.returned, (place, entry))
+
+    def peek(self) -> Entry:
+        if self.returned:
+            return self.returned[0][1]
+        first, message = self._first, self.fresh[0]
+        return first, message, self._ends.get(first, 0), self._returns.get(first, 0)
+
+    def pop(self) -> Entry:
+        if self.returned:
+            return heappop(self.returned)[1]
+        first, message = self._first, self.fresh.popleft()
+        return first, message, self._ends.pop(first, 0), self._returns.pop(first, 0)
+
+    def run(self, limit: int) -> Iterator[Entry]:
+        count = min(limit, len(self.returned or self.fresh))
+        if self.returned or self._ends or self._returns:
+            return map(call, repeat(self.pop, count))
+        first, taken = self._first, map(call, repeat(self.fresh.popleft))
+        return zip(range(first, first + count), taken, repeat(0), repeat(0))
+
+    def clear(self) -> None:
+        self.fresh.clear()
+        self.returned.clear()
+        self._ends.clear()
+        self._returns.clear()
+
+    @property
+    def _first(self) -> int:
+        """The position of the first message in ``fresh``."""
+        return self.last - len(self.fresh) + 1
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from (entry for _, entry in sorted(self.returned, key=itemgetter(0)))
+        ends, returns = self._ends, self._returns
+        for position, message in enumerate(self.fresh, self._first):
+            yield position, message, ends.get(position, 0), returns.get(position, 0)
 
 
 class PagedReady(Ready):
@@ -123,10 +196,11 @@ class PagedReady(Ready):
 class PriorityReady:
     """Highest priority first; within one priority as ``Ready``."""
 
-    __slots__ = ("_count", "_levels", "highest")
+    __slots__ = ("_count", "_levels", "highest", "last")
 
     def __init__(self, highest: int) -> None:
         self.highest = highest
+        self.last = 0
         self._levels: list[Ready | None] = [None] * (highest + 1)
         self._count = 0
 
@@ -165,8 +239,8 @@ class PriorityReady:
         self._count -= 1
         return entry
 
-    def run(self) -> tuple[Callable[[], Entry], int]:
-        return self.pop, 1
+    def run(self, limit: int) -> Iterator[Entry]:
+        return map(call, repeat(self.pop, min(limit, 1)))
 
     def clear(self) -> None:
         self._levels = [None] * (self.highest + 1)
