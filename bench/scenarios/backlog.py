@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from statistics import median
+from dataclasses import dataclass
 
 from bench.load.consuming import Consumer
 from bench.load.link import Link
@@ -14,33 +14,51 @@ from bench.model import Context, Goal, Metric, Numbers, Scenario
 
 BODY_BYTES = 200
 LARGE, SMALL = 1_000_000, 10_000
-REPEATS = 15  # of the small one: a single drain is over in a blink
+REPEATS = 50  # of the small one, before and behind the large one: as many messages
 #: Both are drained in turn for so long, once at least: a machine that has slow seconds and fast
-#: ones tells little by a single pair.
+#: ones tells little by a single pair. A rate is all messages by all seconds: the median of many
+#: blinks would leave out the pauses of the machine, which a long drain can't.
 TURNS_S = 45.0
+
+
+@dataclass
+class Drained:
+    """Drains of one length, added up."""
+
+    messages: int = 0
+    seconds: float = 0.0
+
+    def add(self, messages: int, seconds: float) -> None:
+        self.messages += messages
+        self.seconds += seconds
+
+    @property
+    def rate(self) -> float:
+        return self.messages / self.seconds
 
 
 def backlog(url: str, pid: int | None, large: int, small: int) -> Numbers:
     body = bytes(BODY_BYTES)
-    weights, short, long = [], [], []
+    weights, short, long = [], Drained(), Drained()
     with Link(url) as link:
         queue, publisher, consumer = exclusive_queue(link), Publisher(link), Consumer(link)
 
-        def drain(count: int) -> float:
-            publisher.fill(queue, body, count)
-            return count / consumer.drain(queue, count).seconds
+        def drain_short() -> None:
+            for _ in range(REPEATS):
+                publisher.fill(queue, body, small)
+                short.add(small, consumer.drain(queue, small).seconds)
 
         until = time.monotonic() + TURNS_S
-        while not long or time.monotonic() < until:
-            short += [drain(small) for _ in range(REPEATS)]
+        while not long.messages or time.monotonic() < until:
+            drain_short()
             before = settled_bytes(pid) if pid and not weights else 0
             publisher.fill(queue, body, large)
             if before:
                 weights.append((settled_bytes(pid) - before) / large)
-            long.append(large / consumer.drain(queue, large).seconds)
-        short += [drain(small) for _ in range(REPEATS)]
+            long.add(large, consumer.drain(queue, large).seconds)
+            drain_short()
         link.close()
-    rates = {"drain_10k": median(short), "drain_1m": median(long)}
+    rates = {"drain_10k": short.rate, "drain_1m": long.rate}
     numbers = {**rates, "drain_1m_to_10k": rates["drain_1m"] / rates["drain_10k"]}
     return numbers | ({"bytes_a_message": weights[0]} if weights else {})
 
