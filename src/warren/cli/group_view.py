@@ -111,7 +111,7 @@ def queues_of(state: GroupState, oldest: Mapping[str, float]) -> list[Row]:
 
 def past_of(state: GroupState) -> list[Row]:
     """Rebalances, the newest first."""
-    return [{**vars(each), "at_ms": each.at * 1000} for each in reversed(state.rebalances)]
+    return [{**each._asdict(), "at_ms": each.at * 1000} for each in reversed(state.rebalances)]
 
 
 def as_json(state: GroupState, oldest: Mapping[str, float]) -> dict[str, Any]:

@@ -68,11 +68,13 @@ def assign(
     kept = set(keep)
     result: dict[str, str] = {}
     free = sorted(wanted.difference(*holdings.values()))
-    for member, names in sorted(holdings.items()):
-        names.sort(key=lambda name: (name not in kept, name))
-        result.update(dict.fromkeys(names[: quota[member]], member))
-        free.extend(names[quota[member] :])
-        quota[member] -= min(len(names), quota[member])
+    for member in sorted(holdings):
+        names, seats = holdings[member], quota[member]
+        if kept:
+            names.sort(key=lambda name: name not in kept)
+        result.update(dict.fromkeys(names[:seats], member))
+        free.extend(names[seats:])
+        quota[member] = max(seats - len(names), 0)
     if free:
         result.update(zip(free, _round_robin(quota), strict=False))
     return result
@@ -124,8 +126,9 @@ def moves(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
 def _holdings(
     queues: Iterable[str], members: Collection[str], current: Mapping[str, str]
 ) -> dict[str, list[str]]:
+    """Member → which of ``queues`` it holds now, by name."""
     holdings: dict[str, list[str]] = {member: [] for member in members}
-    for queue in sorted(set(queues)):
+    for queue in sorted(queues):
         member = current.get(queue)
         if member is not None and member in holdings:
             holdings[member].append(queue)

@@ -9,8 +9,7 @@ may be late or lost; both are whole lists, stamped, and sent again until they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Literal
 
 from warren.groups import assign
@@ -23,7 +22,7 @@ from warren.groups.coordination.base import (
     Report,
     Stamp,
 )
-from warren.groups.portrait import portray
+from warren.groups.portrait import portray_members, portray_queues
 from warren.groups.roster import QueueFacts, Seen
 
 #: An assignment that was not taken up by then is sent again.
@@ -65,7 +64,7 @@ class Dispatcher:
         self._last: float | None = None
         self._look_at_load: float | None = None
         self._changed, self._dirty = True, True
-        #: The next deadline and the state, until something happens.
+        #: The next deadline, and what ``state`` would show, as long as nothing happens.
         self._deadline: float | None = None
         self._deadline_known = False
         self._state: GroupState | None = None
@@ -94,7 +93,7 @@ class Dispatcher:
         wanted = {**held, **shown} if newer else {**shown, **held}
         self._target = {q: m for q, m in wanted.items() if m in self._members}
         self._look_at_load = now + self.policy.load_interval_s
-        self._touched()
+        self._deadline_known = False
         self._rebalance(f"{self.me} became dispatcher", now)
 
     def _inherit(self, state: GroupState, now: float) -> None:
@@ -114,12 +113,13 @@ class Dispatcher:
     def reported(self, report: Report, now: float) -> None:
         """A member joined, came back, or says how it is doing."""
         seen = self._members.get(report.member)
-        if seen is not None and seen.present and same_but_rates(seen.report, report):
-            if seen.report.rates != report.rates:
+        if seen is not None and seen.present:
+            if seen.report == report:
+                return
+            if _only_rates_differ(seen.report, report):
                 seen.report, self._state = report, None
-            return
-        self._touched()
-        self._changed = True
+                return
+        self._deadline_known, self._changed = False, True
         if seen is None:
             self._members[report.member] = Seen(report, busy=set(report.held))
             self._adopt(report)
@@ -135,8 +135,7 @@ class Dispatcher:
         seen = self._members.get(member)
         if seen is None or not seen.present:
             return
-        self._touched()
-        self._changed = True
+        self._deadline_known, self._changed = False, True
         seen.busy, seen.granted, seen.sent, seen.resend_at = set(), frozenset(), NEVER, None
         if seen.report.static and seen.report.session_s > 0:
             seen.gone_until = now + seen.report.session_s
@@ -146,8 +145,8 @@ class Dispatcher:
 
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked: these are the group's queues now."""
-        self._touched()
-        before, self._queues = self._queues, dict(facts)
+        self._deadline_known = False
+        before, self._queues, self._state = self._queues, dict(facts), None
         self._changed = self._changed or before.keys() != facts.keys()
         for queue in before.keys() - facts.keys():
             self._target.pop(queue, None)
@@ -163,8 +162,7 @@ class Dispatcher:
     def commanded(self, command: Command, now: float) -> None:
         """A person asks for something; what names nobody and nothing we know changes nothing."""
         member, queue = command.member, command.queue
-        self._touched()
-        self._changed = True
+        self._deadline_known, self._changed = False, True
         if command.kind == "drain" and member in self._members and member not in self._drained:
             self._drained.add(member)
             self._trigger(f"{member} is drained", now, urgent=True)
@@ -197,7 +195,7 @@ class Dispatcher:
         first = self._deadline if self._deadline_known else self.next_deadline()
         if first is None or first > now:
             return
-        self._touched()
+        self._deadline_known = False
         for member, seen in list(self._members.items()):
             if seen.gone_until is not None and seen.gone_until <= now:
                 self._remove(member, f"the session of {member} ran out", now)
@@ -216,37 +214,36 @@ class Dispatcher:
         if not self._dirty:
             return []
         self._dirty = False
-        should = self._should_hold()
-        stamp = Stamp(self._generation, self._step + 1)
-        due = [
-            (name, seen)
-            for name, seen in self._members.items()
-            if seen.present and seen.must_send(should[name], now)
-        ]
+        stamp, due = Stamp(self._generation, self._step + 1), []
+        for name, should in self._should_hold().items():
+            seen = self._members[name]
+            if seen.present and seen.must_send(should, now):
+                seen.granted, seen.sent, seen.resend_at = frozenset(should), stamp, now + RESEND_S
+                seen.busy |= should
+                due.append(Assignment(name, stamp, tuple(sorted(should))))
         if due:
-            self._deadline_known = False
-        for name, seen in due:
-            seen.granted, seen.sent = frozenset(should[name]), stamp
-            seen.busy |= should[name]
-            seen.resend_at = now + RESEND_S
-        self._step += 1 if due else 0
-        return [Assignment(name, stamp, tuple(sorted(should[name]))) for name, _ in due]
+            self._step, self._deadline_known = stamp.step, False
+        return due
 
     def take_changed(self) -> bool:
         """Whether ``state`` would show something new, figures aside."""
         changed, self._changed = self._changed, False
+        if changed:
+            self._state = None
         return changed
 
     @property
     def settled(self) -> bool:
         """Every queue that can be worked on is held by the member that should hold it."""
-        return self._due is None and all(
-            self._members[member].present
-            and queue in self._members[member].report.held
-            and queue not in self._members[member].report.refused
-            for queue, member in self._target.items()
-            if queue not in self._paused
-        )
+        if self._due is not None:
+            return False
+        for queue, member in self._target.items():
+            seen = self._members[member]
+            if queue in self._paused:
+                continue
+            if not seen.present or queue not in seen.report.held or queue in seen.report.refused:
+                return False
+        return True
 
     @property
     def size(self) -> int:
@@ -255,30 +252,21 @@ class Dispatcher:
 
     def state(self) -> GroupState:
         """All of it, for people and for the next dispatcher."""
-        if self._state is None:
+        if self._state is None or self._changed:
             self._state = self._portrait()
         return self._state
 
     def _portrait(self) -> GroupState:
-        return portray(
-            GroupState(
-                self.group,
-                self.me,
-                self._generation,
-                rebalances=tuple(self.rebalances[-HISTORY:]),
-            ),
-            members=self._members,
-            target=self._target,
-            queues=self._queues,
-            paused=self._paused,
-            drained=self._drained,
+        return GroupState(
+            self.group,
+            self.me,
+            self._generation,
+            portray_members(self._members, self._target, self._drained),
+            portray_queues(self._queues, self._members, self._target, self._paused),
+            tuple(self.rebalances[-HISTORY:]),
         )
 
     # -- deciding --------------------------------------------------------------------------------
-    def _touched(self) -> None:
-        """Something happens: what was worked out before no longer holds."""
-        self._deadline_known, self._state = False, None
-
     def _adopt(self, report: Report) -> None:
         """A newcomer that already holds queues keeps those that nobody else got hold of."""
         for queue in report.held:
@@ -380,11 +368,8 @@ class Dispatcher:
         return should
 
 
-def same_but_rates(one: Report, other: Report) -> bool:
-    return one is other or _all_but_rates(one) == _all_but_rates(other)
-
-
-_all_but_rates = attrgetter(*[each.name for each in fields(Report) if each.name != "rates"])
+def _only_rates_differ(one: Report, other: Report) -> bool:
+    return one.rates != other.rates and one._replace(rates=other.rates) == other
 
 
 def _is_due(deadline: float | None, now: float) -> bool:

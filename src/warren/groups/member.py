@@ -18,7 +18,7 @@ The law that the table keeps:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -146,8 +146,8 @@ class Member:
     _steps: list[Step] = field(default_factory=list)
     _news: bool = True
     _leaving: bool = False
-    #: The last report with its rates, and the next deadline, until something happens.
-    _told: tuple[Report, Mapping[str, float]] | None = None
+    #: The last report and the next deadline, until something happens.
+    _told: Report | None = None
     _deadline: float | None = None
     _deadline_known: bool = False
 
@@ -168,7 +168,7 @@ class Member:
         """
         self._leaving, self._news, self._told = True, True, None
         if not self.identity.static:
-            self.identity = replace(self.identity, weight=0.0)
+            self.identity = self.identity._replace(weight=0.0)
         self._want(set(), now)
 
     def claimed(self, queue: str, now: float) -> None:
@@ -200,7 +200,8 @@ class Member:
         self._deadline_known = False
 
     def run_due(self, now: float) -> None:
-        if self._deadline_known and (self._deadline is None or self._deadline > now):
+        first = self._deadline if self._deadline_known else self.next_deadline()
+        if first is None or first > now:
             return
         self._deadline_known = False
         due = [n for n, q in self._queues.items() if q.due is not None and q.due <= now]
@@ -241,9 +242,9 @@ class Member:
 
     def report(self, rates: Mapping[str, float] | None = None) -> Report:
         rates = rates or {}
-        if self._told is None or self._told[1] != rates:
-            self._told = self._report(rates), dict(rates)
-        return self._told[0]
+        if self._told is None or self._told.rates != rates:
+            self._told = self._report(dict(rates))
+        return self._told
 
     def _report(self, rates: Mapping[str, float]) -> Report:
         held, refused = [], {}
@@ -261,7 +262,7 @@ class Member:
             self._stamp,
             tuple(sorted(held)),
             refused,
-            dict(rates),
+            rates,
             who.where,
         )
 
@@ -280,29 +281,26 @@ class Member:
         if found is not None:
             queue.state, do = found
             self._told, self._deadline_known = None, False
-            self._set_timer(queue, before, now)
-            self._note_news(queue, before)
+            self._entered(queue, before, now)
             if do is not None:
                 self._steps.append(Step(do, name))
         if queue.state is Claim.FREE:
             del self._queues[name]
 
-    def _set_timer(self, queue: _Queue, before: Claim, now: float) -> None:
-        if queue.state is Claim.WAITING:
+    def _entered(self, queue: _Queue, before: Claim, now: float) -> None:
+        """A queue is in another state: set its timer, and see whether that is news."""
+        state = queue.state
+        if state is Claim.WAITING:
             queue.due = now + min(RETRY_FIRST_S * 2**queue.tries, RETRY_MOST_S)
             queue.tries = min(queue.tries + 1, 30)
-        elif queue.state in (Claim.DRAINING, Claim.DRAINING_BACK):
+            if queue.tries == TELL_AFTER or before in HOLDING:
+                self._news = True
+        elif state is Claim.DRAINING or state is Claim.DRAINING_BACK:
             if before is Claim.HELD:
                 queue.due = now + self.drain_s
         else:
             queue.due = None
-        if queue.state is Claim.HELD:
-            queue.tries = 0
-
-    def _note_news(self, queue: _Queue, before: Claim) -> None:
-        told = queue.state is Claim.WAITING and queue.tries == TELL_AFTER
-        settled = queue.state in (Claim.HELD, Claim.FREE)
-        taken = before in (Claim.HELD, Claim.DRAINING, Claim.DRAINING_BACK) and (
-            queue.state is Claim.WAITING
-        )
-        self._news = self._news or told or settled or taken
+            if state is Claim.HELD:
+                queue.tries, self._news = 0, True
+            elif state is Claim.FREE:
+                self._news = True

@@ -4,67 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from warren.groups.coordination.base import GroupState, MemberState, QueueState
+from warren.groups.coordination.base import MemberState, QueueState
 from warren.groups.roster import QueueFacts, Seen
 
 
-def portray(
-    state: GroupState,
-    *,
-    members: Mapping[str, Seen],
-    target: Mapping[str, str],
-    queues: Mapping[str, QueueFacts],
-    paused: Collection[str],
-    drained: Collection[str],
-) -> GroupState:
-    """``state`` with its members and queues."""
+def portray_members(
+    members: Mapping[str, Seen], target: Mapping[str, str], drained: Collection[str]
+) -> tuple[MemberState, ...]:
     should: dict[str, list[str]] = {name: [] for name in members}
     for queue, member in target.items():
         should[member].append(queue)
-    rates = {q: r for seen in members.values() for q, r in seen.report.rates.items()}
-    problems = {q: why for seen in members.values() for q, why in seen.report.refused.items()}
-    return GroupState(
-        state.group,
-        state.dispatcher,
-        state.generation,
-        tuple([_member(members[n], should[n], drained=n in drained) for n in sorted(members)]),
-        tuple(
-            [
-                QueueState(
-                    queue,
-                    target.get(queue),
-                    facts.messages,
-                    facts.consumers,
-                    rates.get(queue, 0.0),
-                    queue in paused,
-                    facts.problem or problems.get(queue) or _why_idle(target.get(queue), members),
-                )
-                for queue, facts in sorted(queues.items())
-            ]
-        ),
-        state.rebalances,
-    )
+    return tuple([_member(members[n], should[n], n in drained) for n in sorted(members)])
 
 
-def _member(seen: Seen, should: list[str], *, drained: bool) -> MemberState:
-    report = seen.report
+def portray_queues(
+    queues: Mapping[str, QueueFacts],
+    members: Mapping[str, Seen],
+    target: Mapping[str, str],
+    paused: Collection[str],
+) -> tuple[QueueState, ...]:
+    rates: dict[str, float] = {}
+    problems: dict[str, str] = {}
+    idle: dict[str | None, str] = {None: "no member can take it: all are drained or of weight 0"}
+    for name, seen in members.items():
+        rates.update(seen.report.rates)
+        problems.update(seen.report.refused)
+        if not seen.present:
+            idle[name] = f"waits for {name} to come back"
+    rows = []
+    for queue in sorted(queues):
+        facts, member = queues[queue], target.get(queue)
+        rows.append(
+            QueueState(
+                queue,
+                member,
+                facts.messages,
+                facts.consumers,
+                rates.get(queue, 0.0),
+                queue in paused,
+                facts.problem or problems.get(queue) or idle.get(member),
+            )
+        )
+    return tuple(rows)
+
+
+def _member(seen: Seen, should: list[str], drained: bool) -> MemberState:
+    report, present = seen.report, seen.present
     return MemberState(
         report.member,
         len(should),
-        report.held if seen.present else tuple(sorted(should)),
+        report.held if present else tuple(sorted(should)),
         report.weight,
         report.static,
         drained,
-        seen.present,
+        present,
         report.session_s,
         sum(report.rates.values()),
         report.where,
     )
-
-
-def _why_idle(member: str | None, members: Mapping[str, Seen]) -> str | None:
-    if member is None:
-        return "no member can take it: all are drained or of weight 0"
-    if not members[member].present:
-        return f"waits for {member} to come back"
-    return None

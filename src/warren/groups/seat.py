@@ -60,9 +60,9 @@ class Seat:
         #: Messages a second of the queues held here; the shell keeps it up to date.
         self.rates: Mapping[str, float] = {}
         self._queues, self._policy, self._wall_offset_s = tuple(queues), policy, wall_offset_s
-        self._report_at: float | None = None
-        self._shown_at = float("-inf")
-        self._state_waits = False
+        self._report_at = float("-inf")
+        #: When the state was shown last, and is to be shown next.
+        self._shown_at = self._show_at = float("-inf")
 
     @property
     def name(self) -> str:
@@ -76,8 +76,14 @@ class Seat:
             self._elected(event, now)
         elif isinstance(event, Deposed):
             self.dispatcher = None
-        elif self.dispatcher is not None:
-            self._tell_dispatcher(self.dispatcher, event, now)
+        elif self.dispatcher is None:
+            pass  # no longer: another hears of it
+        elif isinstance(event, Reported):
+            self.dispatcher.reported(event.report, now)
+        elif isinstance(event, Left):
+            self.dispatcher.left(event.member, now, died=event.died)
+        elif isinstance(event, Commanded):
+            self.dispatcher.commanded(event.command, now)
 
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked what queues there are."""
@@ -93,39 +99,37 @@ class Seat:
         """Give everything away in order; ``member.idle`` tells when that is done."""
         self.member.leave(now)
 
-    def run_due(self, now: float) -> None:
-        self.member.run_due(now)
-        if self.dispatcher is not None:
-            self.dispatcher.run_due(now)
-
-    def next_deadline(self) -> float | None:
+    def next_deadline(self) -> float:
+        """When to ``take_output`` again, if nothing happens before."""
         first, other = self._report_at, self.member.next_deadline()
-        if other is not None and (first is None or other < first):
+        if other is not None and other < first:
             first = other
         if self.dispatcher is not None:
-            other, show = self.dispatcher.next_deadline(), self._show_at
-            if other is None or show < other:
-                other = show
-            if first is None or other < first:
+            other = self.dispatcher.next_deadline()
+            if other is not None and other < first:
                 first = other
+            if self._show_at < first:
+                first = self._show_at
         return first
 
     def report_is_due(self, now: float) -> bool:
         """Whether the next output has a report, whatever else happens: time to count rates."""
-        return self._report_at is None or self._report_at <= now
+        return self._report_at <= now
 
     def take_output(self, now: float) -> Output:
-        """What has to go out now; each thing is returned once."""
+        """Do what is due, and say what has to go out now; each thing is returned once."""
+        member, dispatcher = self.member, self.dispatcher
         assignments: Sequence[Assignment] = ()
-        state = None
-        if self.dispatcher is not None:
-            assignments = self.dispatcher.take_assignments(now)
-            state = self._state_to_show(self.dispatcher, now)
-        report = None
-        if self.member.take_news() or self.report_is_due(now):
-            report = self.member.report(self.rates)
+        report = state = None
+        member.run_due(now)
+        if dispatcher is not None:
+            dispatcher.run_due(now)
+            assignments = dispatcher.take_assignments(now)
+            state = self._state_to_show(dispatcher, now)
+        if member.take_news() or self._report_at <= now:
+            report = member.report(self.rates)
             self._report_at = now + REPORT_S
-        steps = self.member.take_steps()
+        steps = member.take_steps()
         if steps or report or assignments or state:
             return Output(steps, report, assignments, state)
         return NOTHING
@@ -138,25 +142,11 @@ class Seat:
             event.generation, event.members, event.state, queues=self._queues, now=now
         )
 
-    def _tell_dispatcher(self, dispatcher: Dispatcher, event: Event, now: float) -> None:
-        if isinstance(event, Reported):
-            dispatcher.reported(event.report, now)
-        elif isinstance(event, Left):
-            dispatcher.left(event.member, now, died=event.died)
-        elif isinstance(event, Commanded):
-            dispatcher.commanded(event.command, now)
-
     def _state_to_show(self, dispatcher: Dispatcher, now: float) -> GroupState | None:
-        self._state_waits = dispatcher.take_changed() or self._state_waits
+        # A hundred thousand queues take their time: seldom, then.
+        if dispatcher.take_changed():
+            self._show_at = self._shown_at + SHOW_S + dispatcher.size / 20_000
         if now < self._show_at:
             return None
-        self._state_waits, self._shown_at = False, now
+        self._shown_at, self._show_at = now, now + REFRESH_S + dispatcher.size / 1_000
         return dispatcher.state()
-
-    @property
-    def _show_at(self) -> float:
-        """When the state is to be shown next."""
-        # A hundred thousand queues take their time: seldom, then.
-        size = 0 if self.dispatcher is None else self.dispatcher.size
-        wait = SHOW_S + size / 20_000 if self._state_waits else REFRESH_S + size / 1_000
-        return self._shown_at + wait

@@ -151,7 +151,6 @@ class Session:
     def _pump(self) -> None:
         self._poked = None
         now = time.monotonic()
-        self._seat.run_due(now)
         if self._seat.report_is_due(now):
             self._seat.rates = self._claims.rates()
         output = self._seat.take_output(now)

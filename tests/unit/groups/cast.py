@@ -42,7 +42,8 @@ class Process:
     #: When the last of what is on its way to it, and of its reports, arrives.
     quiet_until: float = 0.0
     told_until: float = 0.0
-    #: When it is woken next by the clock.
+    #: When it has something to do next, and when it is woken to look (perhaps before that).
+    due: float = 0.0
     tick: float | None = None
     #: Counts its times in the group: a report of an earlier one is not told.
     life: int = 0

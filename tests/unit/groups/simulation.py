@@ -49,7 +49,7 @@ class World:
         self.seed, self.random = seed, random.Random(seed)
         self.now = 0.0
         self.calm = calm
-        self.trace: list[str] = []
+        self._notes: list[tuple[float, str]] = []
         self.commands: list[Command] = []
         queues = queues or self.random.choice([1, 2, 2, 2, 3, 3, 5])
         self.queues = {f"q{number}": Queue() for number in range(queues)}
@@ -82,13 +82,22 @@ class World:
             action(*args)
         self.now = end
 
+    def end(self) -> None:
+        """Nothing more happens."""
+        self._events.clear()  # and with them go their ways back to this world
+
     @property
     def events(self) -> int:
         """How many there were, those to come included."""
         return self._count
 
     def note(self, text: str) -> None:
-        self.trace.append(f"{self.now:8.3f} {text}")
+        self._notes.append((self.now, text))
+
+    @property
+    def trace(self) -> list[str]:
+        """The story so far."""
+        return [f"{at:8.3f} {text}" for at, text in self._notes]
 
     # -- people and accidents ----------------------------------------------------------------------
     @property
@@ -291,12 +300,11 @@ class World:
     def _tell(self, process: Process, report: Report, *, sure: bool = False) -> None:
         if sure or self.random.random() >= self._lossy:
             # Late or lost, but in the order in which they were made: a coordinator promises that.
-            process.told_until = max(process.told_until, self.now + self._delay())
-            words = self.dispatcher, process, process.life, report
-            self.at(process.told_until, self._told, *words)
+            at = process.told_until = max(process.told_until, self.now + self._delay())
+            self.at(at, self._told, self.dispatcher, process, process.life, report)
 
     def _told(self, to: Process | None, process: Process, life: int, report: Report) -> None:
-        if to is not None and self._in_group(process) and process.life == life:
+        if to is not None and process.connected and process.reached and process.life == life:
             self._arrive(to, Reported(report))
 
     def _send(self, to: Process, event: Event, *, sure: bool = False) -> None:
@@ -312,8 +320,13 @@ class World:
             self._arrive(to, event)
 
     def _arrive(self, to: Process, event: Event) -> None:
-        if to.alive and self._in_group(to):
-            self.touch(to, self._hear, to, event)
+        if not (to.alive and to.connected and to.reached):
+            return
+        if to.hung_since is not None:
+            to.backlog.append((self._hear, (to, event)))
+        else:
+            self._hear(to, event)
+            self._pump(to)
 
     def _hear(self, process: Process, event: Event) -> None:
         if isinstance(event, Assigned):
@@ -321,9 +334,6 @@ class World:
         elif isinstance(event, Elected):  # the first thing it does is to ask the broker
             self.after(self._delay(), self.discover)
         process.seat.hear(event, self.now)
-
-    def _in_group(self, process: Process) -> bool:
-        return process.connected and process.reached
 
     def _delay(self) -> float:
         return self.random.random() * self.latency_s
@@ -339,26 +349,26 @@ class World:
 
     def _pump(self, process: Process, told: Report | None = None) -> None:
         seat = process.seat
-        seat.run_due(self.now)
         output = seat.take_output(self.now)
-        if output.steps:
-            self._carry_out_all(process, output.steps)
-        if output.report is not told and output.report is not None and self.dispatcher:
-            self._tell(process, output.report)
-        if output is not NOTHING and process is self.dispatcher and process.reached:
-            self._publish(output.assignments, output.state)
-        self._set_alarm(process)
+        if output is not NOTHING:
+            steps, report, assignments, state = output
+            if steps:
+                self._carry_out_all(process, steps)
+            if report is not None and report is not told and self.dispatcher is not None:
+                self._tell(process, report)
+            if (assignments or state) and process is self.dispatcher and process.reached:
+                self._publish(assignments, state)
+        process.due = due = seat.next_deadline()
+        if process.tick is None or due < process.tick:  # else an earlier one looks again
+            self._set_alarm(process)
         if process.leaving and process.alive and seat.member.idle:
             self.note(f"{process.name} has left")
             process.alive = False
             self._gone(process, died=False)
 
     def _set_alarm(self, process: Process) -> None:
-        deadline = process.seat.next_deadline()
-        if deadline is None or (process.tick is not None and process.tick <= deadline):
-            return  # an earlier one looks again
-        process.tick = deadline = max(deadline, self.now + 0.0005)
-        self.at(deadline, self._tick, process, deadline)
+        process.tick = at = max(process.due, self.now + 0.0005)
+        self.at(at, self._tick, process, at)
 
     def _tick(self, process: Process, at: float) -> None:
         if process.tick != at:
@@ -366,8 +376,7 @@ class World:
         process.tick = None
         if process.hung_since is not None or not process.alive:
             return
-        deadline = process.seat.next_deadline()
-        if deadline is not None and deadline > self.now:
+        if process.due > self.now:
             self._set_alarm(process)
         else:
             self._pump(process)
@@ -390,12 +399,11 @@ class World:
             for name in claims:
                 self.after(self._delay(), self._claim, process, process.connection, [name])
         for step in steps:
-            self._carry_out(process, step)
+            if step.do is not Do.CLAIM:
+                self._carry_out(process, step)
 
     def _carry_out(self, process: Process, step: Step) -> None:
         name = step.queue
-        if step.do is Do.CLAIM:
-            return  # under way
         if step.do is Do.WORK:
             process.draining.discard(name)
             self._work(process, name)

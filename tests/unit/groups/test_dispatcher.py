@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from warren.groups.coordination.base import Assignment, Command, GroupState, Report, Stamp
 from warren.groups.dispatcher import RESEND_S, Dispatcher, Policy
@@ -37,7 +36,7 @@ class Table:
 
     def say(self, name: str, **changes) -> None:
         before = self.reports.get(name, Report(name))
-        self.reports[name] = replace(before, **changes)
+        self.reports[name] = before._replace(**changes)
         self.dispatcher.reported(self.reports[name], self.now)
 
     def later(self, seconds: float) -> None:

@@ -42,6 +42,7 @@ def run_schedule(seed: int) -> World:
         _storm(world)
         _calm_down(world)
         _check(world)
+        world.end()
     except Exception as failure:
         story = "\n".join(world.trace[-60:])
         what = str(failure).partition("\n")[0]
@@ -131,10 +132,11 @@ def _stays_well(world: World) -> bool:
 
 
 def _is_well(world: World) -> bool:
-    if any(len(queue.acked) != queue.published for queue in world.queues.values()):
-        return False
-    seat = world.dispatcher.seat if world.dispatcher is not None else None
-    settled = seat is not None and seat.dispatcher is not None and seat.dispatcher.settled
+    for queue in world.queues.values():
+        if len(queue.acked) != queue.published:
+            return False
+    dispatcher = world.dispatcher.seat.dispatcher if world.dispatcher else None
+    settled = dispatcher is not None and dispatcher.settled
     return settled and _is_balanced(world) and not _wrong_beliefs(world)
 
 

@@ -16,14 +16,18 @@ assignments from it, and notices who has gone. It decides nothing. What it must 
 * When the last member has gone nothing of the group is left behind (etcd: with its leases).
 
 A third coordinator is one file with one subclass of ``Coordinator``, entered in ``KINDS``.
+
+What is made again and again (reports, assignments, the rows of a state) is a ``NamedTuple``: to
+make a frozen dataclass takes three times as long, and there may be a hundred thousand queues.
 """
 
 from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from warren.errors import ConfigError
@@ -48,10 +52,10 @@ class Stamp(NamedTuple):
 
 #: Of no assignment at all.
 NEVER = Stamp()
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What a member says of itself. The first one is how it joins."""
 
     member: str
@@ -65,15 +69,14 @@ class Report:
     #: Queues whose messages it may be working on, those it is about to release included.
     held: tuple[str, ...] = ()
     #: Queues that it was assigned and could not claim, with the broker's reason.
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = _NONE
     #: Messages a second of the queues it holds, as it handled them lately.
-    rates: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = _NONE
     #: For people: host and process.
     where: str = ""
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(NamedTuple):
     """What a member shall hold from now on: the whole list, not a change to it."""
 
     member: str
@@ -91,8 +94,7 @@ class Command:
     queue: str = ""
 
 
-@dataclass(frozen=True)
-class Rebalance:
+class Rebalance(NamedTuple):
     """One rebalance of the past, for people."""
 
     generation: int
@@ -101,8 +103,7 @@ class Rebalance:
     moved: int
 
 
-@dataclass(frozen=True)
-class MemberState:
+class MemberState(NamedTuple):
     """One member, as the dispatcher sees it."""
 
     member: str
@@ -118,8 +119,7 @@ class MemberState:
     where: str = ""
 
 
-@dataclass(frozen=True)
-class QueueState:
+class QueueState(NamedTuple):
     """One queue, as the dispatcher sees it. ``problem`` says why nobody works on it."""
 
     queue: str
@@ -144,14 +144,15 @@ class GroupState:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
-        return asdict(self)
+        rows = {name: tuple(each._asdict() for each in getattr(self, name)) for name in _PARTS}
+        return {**vars(self), **rows}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> GroupState:
         """Undo ``as_dict``; fields of a later version are passed over."""
-        known = _known(cls, plain)
+        known = _known([each.name for each in fields(cls)], plain)
         for name, kind in _PARTS.items():
-            known[name] = tuple(kind(**_known(kind, each)) for each in plain.get(name, ()))
+            known[name] = tuple(kind(**_known(kind._fields, each)) for each in plain.get(name, ()))
         return cls(**known)
 
 
@@ -173,8 +174,7 @@ class Deposed:
     reason: str
 
 
-@dataclass(frozen=True)
-class Reported:
+class Reported(NamedTuple):
     """To the dispatcher: a member joined, or says how it is doing."""
 
     report: Report
@@ -188,8 +188,7 @@ class Left:
     died: bool
 
 
-@dataclass(frozen=True)
-class Assigned:
+class Assigned(NamedTuple):
     """To the member: hold these queues."""
 
     assignment: Assignment
@@ -286,7 +285,7 @@ def coordinator_for(url: str, group: str, connection: Any = None) -> Coordinator
 
 def report_as_dict(report: Report) -> dict[str, Any]:
     """Plain values, as for JSON."""
-    plain = {each.name: getattr(report, each.name) for each in fields(report)}
+    plain = report._asdict()
     plain.update(stamp=[report.stamp.generation, report.stamp.step], held=list(report.held))
     plain.update(refused=dict(report.refused), rates=dict(report.rates))
     return plain
@@ -294,20 +293,19 @@ def report_as_dict(report: Report) -> dict[str, Any]:
 
 def report_from_dict(plain: Mapping[str, Any]) -> Report:
     """Undo ``report_as_dict``; fields of a later version are passed over."""
-    known = _known(Report, plain)
+    known = _known(Report._fields, plain)
     known["stamp"] = Stamp(*known.get("stamp", ()))
     return Report(**known)
 
 
-_PARTS: dict[str, type] = {
+_PARTS: dict[str, type[MemberState | QueueState | Rebalance]] = {
     "members": MemberState,
     "queues": QueueState,
     "rebalances": Rebalance,
 }
 
 
-def _known(kind: type, plain: Mapping[str, Any]) -> dict[str, Any]:
-    names = {each.name for each in fields(kind)}
+def _known(names: Collection[str], plain: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in plain.items()
