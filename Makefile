@@ -57,7 +57,7 @@ soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 	WARREN_TEST_MANY_QUEUES=100000 $(PYTEST) tests/integration/test_many.py
 	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
-	$(BIN)/python -m tests.unit.groups.test_simulation --runs 80000 $(ARGS)
+	$(BIN)/python -m tests.unit.groups.schedules --runs 80000 $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 60 $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 30 --cluster $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq $(ARGS)

@@ -23,7 +23,7 @@ from warren.groups.coordination.base import (
     Stamp,
 )
 from warren.groups.portrait import portray_members, portray_queues
-from warren.groups.roster import QueueFacts, Seen
+from warren.groups.roster import UNKNOWN, QueueFacts, Seen
 
 #: An assignment that was not taken up by then is sent again.
 RESEND_S = 1.0
@@ -81,7 +81,7 @@ class Dispatcher:
         """Take over: from what the members report, and from what the one before left."""
         stamps = [report.stamp.generation for report in reports]
         self._generation = max([generation, *stamps, state.generation if state else 0])
-        self._queues = dict.fromkeys(queues, QueueFacts())
+        self._queues = dict.fromkeys(queues, UNKNOWN)
         for report in sorted(reports, key=lambda each: each.member):
             self._members[report.member] = Seen(report, busy=set(report.held))
         if state is not None:
@@ -217,7 +217,7 @@ class Dispatcher:
         stamp, due = Stamp(self._generation, self._step + 1), []
         for name, should in self._should_hold().items():
             seen = self._members[name]
-            if seen.present and seen.must_send(should, now):
+            if seen.must_send(should, now):
                 seen.granted, seen.sent, seen.resend_at = frozenset(should), stamp, now + RESEND_S
                 seen.busy |= should
                 due.append(Assignment(name, stamp, tuple(sorted(should))))
@@ -253,18 +253,15 @@ class Dispatcher:
     def state(self) -> GroupState:
         """All of it, for people and for the next dispatcher."""
         if self._state is None or self._changed:
-            self._state = self._portrait()
+            self._state = GroupState(
+                self.group,
+                self.me,
+                self._generation,
+                portray_members(self._members, self._target, self._drained),
+                portray_queues(self._queues, self._members, self._target, self._paused),
+                tuple(self.rebalances[-HISTORY:]),
+            )
         return self._state
-
-    def _portrait(self) -> GroupState:
-        return GroupState(
-            self.group,
-            self.me,
-            self._generation,
-            portray_members(self._members, self._target, self._drained),
-            portray_queues(self._queues, self._members, self._target, self._paused),
-            tuple(self.rebalances[-HISTORY:]),
-        )
 
     # -- deciding --------------------------------------------------------------------------------
     def _adopt(self, report: Report) -> None:

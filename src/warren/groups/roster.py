@@ -16,6 +16,10 @@ class QueueFacts:
     problem: str | None = None
 
 
+#: Of a queue that the broker was not yet asked about.
+UNKNOWN = QueueFacts()
+
+
 @dataclass(slots=True)
 class Seen:
     """One member as the dispatcher knows it."""
@@ -36,5 +40,8 @@ class Seen:
         return self.gone_until is None
 
     def must_send(self, should: set[str], now: float) -> bool:
+        """Whether it is there, and has not been sent this or has not taken it up."""
+        if self.gone_until is not None:
+            return False
         unseen = self.resend_at is not None and self.resend_at <= now
         return unseen or self.granted != should or self.sent == NEVER

@@ -70,20 +70,20 @@ class Seat:
 
     def hear(self, event: Event, now: float) -> None:
         """Something came from the coordinator."""
-        if isinstance(event, Assigned):
+        dispatcher = self.dispatcher
+        if isinstance(event, Reported):
+            if dispatcher is not None:
+                dispatcher.reported(event.report, now)
+        elif isinstance(event, Assigned):
             self.member.assigned(event.assignment, now)
         elif isinstance(event, Elected):
             self._elected(event, now)
         elif isinstance(event, Deposed):
             self.dispatcher = None
-        elif self.dispatcher is None:
-            pass  # no longer: another hears of it
-        elif isinstance(event, Reported):
-            self.dispatcher.reported(event.report, now)
-        elif isinstance(event, Left):
-            self.dispatcher.left(event.member, now, died=event.died)
-        elif isinstance(event, Commanded):
-            self.dispatcher.commanded(event.command, now)
+        elif isinstance(event, Left) and dispatcher is not None:
+            dispatcher.left(event.member, now, died=event.died)
+        elif isinstance(event, Commanded) and dispatcher is not None:
+            dispatcher.commanded(event.command, now)
 
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked what queues there are."""

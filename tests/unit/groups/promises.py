@@ -14,7 +14,8 @@ class Promises:
     __slots__ = ("_awake_since", "_draining", "_left", "_releasing", "_stamp", "_wanted")
 
     def __init__(self) -> None:
-        self._stamp, self._wanted = NEVER, frozenset[str]()
+        self._stamp = NEVER
+        self._wanted: frozenset[str] = frozenset()
         self._draining: dict[str, float] = {}
         self._releasing: set[str] = set()
         self._awake_since = 0.0

@@ -30,7 +30,7 @@ from warren.groups.coordination.base import (
 )
 from warren.groups.dispatcher import Policy
 from warren.groups.member import Claim, Do, Member, Step
-from warren.groups.roster import QueueFacts
+from warren.groups.roster import UNKNOWN, QueueFacts
 from warren.groups.seat import NOTHING, Seat
 
 # Shorter than is usual: the fewer idle seconds, the more schedules.
@@ -47,6 +47,7 @@ class World:
 
     def __init__(self, seed: int, *, queues: int | None = None, calm: bool = False) -> None:
         self.seed, self.random = seed, random.Random(seed)
+        self._draw = self.random.random
         self.now = 0.0
         self.calm = calm
         self._notes: list[tuple[float, str]] = []
@@ -233,7 +234,7 @@ class World:
 
     def discover(self) -> None:
         if (dispatcher := self.dispatcher) is not None:
-            facts = dict.fromkeys(self.queues, QueueFacts())
+            facts = dict.fromkeys(self.queues, UNKNOWN)
             self.touch(dispatcher, self._ask_for_queues, dispatcher, facts)
 
     def _ask_for_queues(self, process: Process, facts: dict[str, QueueFacts]) -> None:
@@ -298,9 +299,12 @@ class World:
             self._elect()
 
     def _tell(self, process: Process, report: Report, *, sure: bool = False) -> None:
-        if sure or self.random.random() >= self._lossy:
+        if sure or self._draw() >= self._lossy:
             # Late or lost, but in the order in which they were made: a coordinator promises that.
-            at = process.told_until = max(process.told_until, self.now + self._delay())
+            at = self.now + self._draw() * self.latency_s
+            if at < process.told_until:
+                at = process.told_until
+            process.told_until = at
             self.at(at, self._told, self.dispatcher, process, process.life, report)
 
     def _told(self, to: Process | None, process: Process, life: int, report: Report) -> None:
@@ -308,9 +312,9 @@ class World:
             self._arrive(to, Reported(report))
 
     def _send(self, to: Process, event: Event, *, sure: bool = False) -> None:
-        if not sure and self.random.random() < self._lossy:
+        if not sure and self._draw() < self._lossy:
             return
-        at = self.now + self._delay()
+        at = self.now + self._draw() * self.latency_s
         if sure:  # what the coordinator itself says comes in the order in which it happened
             to.quiet_until = at = max(to.quiet_until, at)
         self.at(at, self._deliver, to, to.connection, event)
@@ -336,7 +340,7 @@ class World:
         process.seat.hear(event, self.now)
 
     def _delay(self) -> float:
-        return self.random.random() * self.latency_s
+        return self._draw() * self.latency_s
 
     # -- one process -------------------------------------------------------------------------------
     def touch(self, process: Process, action: Callable[..., None], *args: Any) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.groups.cast import Process
+from tests.unit.groups.schedules import run_schedule
 from tests.unit.groups.simulation import World
-from tests.unit.groups.test_simulation import run_schedule
 from warren.groups import dispatcher
 from warren.groups.coordination.base import Assignment
 from warren.groups.dispatcher import Dispatcher

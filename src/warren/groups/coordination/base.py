@@ -17,7 +17,7 @@ assignments from it, and notices who has gone. It decides nothing. What it must 
 
 A third coordinator is one file with one subclass of ``Coordinator``, entered in ``KINDS``.
 
-What is made again and again (reports, assignments, the rows of a state) is a ``NamedTuple``: to
+What is made again and again (reports, assignments, a state with its rows) is a ``NamedTuple``: to
 make a frozen dataclass takes three times as long, and there may be a hundred thousand queues.
 """
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -131,8 +131,7 @@ class QueueState(NamedTuple):
     problem: str | None = None
 
 
-@dataclass(frozen=True)
-class GroupState:
+class GroupState(NamedTuple):
     """All there is to know of a group: for people, and for the next dispatcher to start from."""
 
     group: str
@@ -145,12 +144,12 @@ class GroupState:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
         rows = {name: tuple(each._asdict() for each in getattr(self, name)) for name in _PARTS}
-        return {**vars(self), **rows}
+        return {**self._asdict(), **rows}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> GroupState:
         """Undo ``as_dict``; fields of a later version are passed over."""
-        known = _known([each.name for each in fields(cls)], plain)
+        known = _known(cls._fields, plain)
         for name, kind in _PARTS.items():
             known[name] = tuple(kind(**_known(kind._fields, each)) for each in plain.get(name, ()))
         return cls(**known)
