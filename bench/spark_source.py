@@ -42,6 +42,7 @@ ROW = "number INT, sent DOUBLE, text STRING"
 #: How often all messages are read before the clock starts.
 WARM_UPS = 6
 DELIVER = b"\x00\x3c\x00\x3c"
+SIZES = (200, 1024)
 QUEUES = (1, 8, 50, 200)
 Say = Callable[[str], None]
 
@@ -250,14 +251,14 @@ def measure(options: argparse.Namespace, spark: Spark, url: str, say: Say) -> di
     found: dict[str, float] = {}
     say("the first millions, until Java has compiled what it runs")
     load = Load(url, 8)
-    for _ in range(WARM_UPS if not spark.warm else 1):
-        load.fill(options.messages, 200)
+    for number in range(WARM_UPS if not spark.warm else 1):
+        load.fill(options.messages, SIZES[number % len(SIZES)])
         spark.rate(load, "rabbitmq", options.messages)
     load.fill(options.messages // 4, 200)
     spark.rate(load, "rabbitmq_pika", options.messages // 4)
     load.delete()
     spark.warm = True
-    for size in (200, 1024):
+    for size in SIZES:
         for name, value in _rates(options, spark, url, size, say).items():
             found[f"{size} B: {name}"] = value
     if options.rates:
@@ -321,7 +322,7 @@ def lines(by_broker: dict[str, dict[str, float]]) -> list[Line]:
         return Line(title, unit, values, bar or Bar())
 
     told: list[Line] = []
-    for size in ("200 B", "1024 B"):
+    for size in (f"{octets} B" for octets in SIZES):
         told += [
             line(f"{size}: raw socket", f"{size}: raw", "rate"),
             line(
