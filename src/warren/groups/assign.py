@@ -36,16 +36,14 @@ def quotas(
     rest = total - sum(quota.values())
     if rest == 0:
         return quota
-    by_claim = sorted(
-        (member for member in weights if weights[member] > 0),
-        key=lambda m: (
-            -round(exact[m] - quota[m], 9),
-            -min(held.get(m, 0) - quota[m], 1),
-            -held.get(m, 0),
-            m,
-        ),
-    )
-    for member in by_claim[:rest]:
+    by_claim = []
+    for member, seats in quota.items():
+        if weights[member] > 0:
+            # In billionths, for the same reason.
+            remainder, has = round((exact[member] - seats) * 1e9), held.get(member, 0)
+            by_claim.append((-remainder, max(seats - has, -1), -has, member))
+    by_claim.sort()
+    for *_, member in by_claim[:rest]:
         quota[member] += 1
     return quota
 
@@ -63,11 +61,10 @@ def assign(
     """
     current = current or {}
     wanted = set(queues)
-    holdings = _holdings(wanted, weights, current)
+    holdings, free = _holdings(wanted, weights, current)
     quota = quotas(len(wanted), weights, {m: len(names) for m, names in holdings.items()})
     kept = set(keep)
     result: dict[str, str] = {}
-    free = sorted(wanted.difference(*holdings.values()))
     for member in sorted(holdings):
         names, seats = holdings[member], quota[member]
         if kept:
@@ -98,12 +95,11 @@ def assign_by_load(
         return {}
     real = _with_idle_share(loads)
     placing = _Placing(able)
-    holdings = _holdings(loads, able, current or {})
+    holdings, free = _holdings(loads, able, current or {})
     for member, names in holdings.items():
         for name in names:
             placing.put(name, real[name], member)
-    placed = {name for names in holdings.values() for name in names}
-    placing.place_all({name: real[name] for name in loads if name not in placed})
+    placing.place_all({name: real[name] for name in free})
     placing.even_out(worth * sum(real.values()) / sum(able.values()))
     return placing.owners()
 
@@ -125,14 +121,17 @@ def moves(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
 
 def _holdings(
     queues: Iterable[str], members: Collection[str], current: Mapping[str, str]
-) -> dict[str, list[str]]:
-    """Member → which of ``queues`` it holds now, by name."""
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Member → which of ``queues`` it holds now, and those that nobody holds; all by name."""
     holdings: dict[str, list[str]] = {member: [] for member in members}
+    free = []
     for queue in sorted(queues):
         member = current.get(queue)
         if member is not None and member in holdings:
             holdings[member].append(queue)
-    return holdings
+        else:
+            free.append(queue)
+    return holdings, free
 
 
 def _round_robin(quota: Mapping[str, int]) -> list[str]:

@@ -179,16 +179,14 @@ class Dispatcher:
 
     def next_deadline(self) -> float | None:
         if not self._deadline_known:
-            times = [] if self._due is None else [self._due]
+            first = self._due
             for seen in self._members.values():
-                if seen.resend_at is not None:
-                    times.append(seen.resend_at)
-                if seen.gone_until is not None:
-                    times.append(seen.gone_until)
-            if self.policy.balance == "load" and self._look_at_load is not None:
-                times.append(self._look_at_load)
-            self._deadline = min(times) if times else None
-            self._deadline_known = True
+                at = seen.resend_at if seen.gone_until is None else seen.gone_until
+                if at is not None and (first is None or at < first):
+                    first = at
+            if self.policy.balance == "load" and (look := self._look_at_load) is not None:
+                first = look if first is None else min(first, look)
+            self._deadline, self._deadline_known = first, True
         return self._deadline
 
     def run_due(self, now: float) -> None:

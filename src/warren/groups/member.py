@@ -211,8 +211,11 @@ class Member:
 
     def next_deadline(self) -> float | None:
         if not self._deadline_known:
-            times = [q.due for q in self._queues.values() if q.due is not None]
-            self._deadline, self._deadline_known = min(times, default=None), True
+            first = None
+            for queue in self._queues.values():
+                if queue.due is not None and (first is None or queue.due < first):
+                    first = queue.due
+            self._deadline, self._deadline_known = first, True
         return self._deadline
 
     def take_steps(self) -> list[Step]:

@@ -11,10 +11,27 @@ from warren.groups.roster import QueueFacts, Seen
 def portray_members(
     members: Mapping[str, Seen], target: Mapping[str, str], drained: Collection[str]
 ) -> tuple[MemberState, ...]:
-    should: dict[str, list[str]] = {name: [] for name in members}
-    for queue, member in target.items():
-        should[member].append(queue)
-    return tuple([_member(members[n], should[n], n in drained) for n in sorted(members)])
+    rows = []
+    quota = dict.fromkeys(members, 0)
+    for member in target.values():
+        quota[member] += 1
+    for name in sorted(members):
+        report, present = members[name].report, members[name].present
+        rows.append(
+            MemberState(
+                name,
+                quota[name],
+                report.held if present else tuple(sorted(q for q in target if target[q] == name)),
+                report.weight,
+                report.static,
+                name in drained,
+                present,
+                report.session_s,
+                sum(report.rates.values()),
+                report.where,
+            )
+        )
+    return tuple(rows)
 
 
 def portray_queues(
@@ -46,19 +63,3 @@ def portray_queues(
             )
         )
     return tuple(rows)
-
-
-def _member(seen: Seen, should: list[str], drained: bool) -> MemberState:
-    report, present = seen.report, seen.present
-    return MemberState(
-        report.member,
-        len(should),
-        report.held if present else tuple(sorted(should)),
-        report.weight,
-        report.static,
-        drained,
-        present,
-        report.session_s,
-        sum(report.rates.values()),
-        report.where,
-    )
