@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
@@ -28,25 +27,17 @@ from warren.errors import (
     QueueMissing,
 )
 from warren.spark.deliveries import to_batch
+from warren.spark.drain_again import Again
 from warren.spark.drain_job import (
     FIRST_PART,
-    MOST_UNACKED,
     Job,
-    Known,
     Range,
     keys_of_redelivered,
     lowest_priority,
     slices,
 )
 from warren.spark.ledger import Ledger, Segment
-from warren.spark.ledger_match import (
-    Key,
-    came_twice,
-    keys_of,
-    match_in_doubt,
-    match_settled,
-    with_ids,
-)
+from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
 from warren.spark.options import SourceOptions
 
 log = logging.getLogger(__name__)
@@ -84,6 +75,7 @@ class Drain:
     ) -> None:
         self._options = options
         self._ledger = ledger
+        self._again = Again(ledger, options.retention_s)
         self._run = run
         self._own_only = own_only
         self._connect = connect or partial(
@@ -258,7 +250,7 @@ class Drain:
     def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
-        if took.redelivered and self._retake(job, tap, to_batch(took, job.queue, 0, 0)):
+        if took.redelivered and self._again.retake(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
         keys = keys_of_redelivered(job.queue, took)
@@ -319,7 +311,7 @@ class Drain:
         took = tap.took
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
-        if took.redelivered and self._comes_again(job, tap, batch):
+        if took.redelivered and self._again.comes_again(job, tap, batch):
             job.leave(tap)
             return
         last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
@@ -367,79 +359,7 @@ class Drain:
         for segment in segments:
             yield from slices(segment.batch)
 
-    # -- messages that come again ----------------------------------------------------------------
-    # A quorum queue takes back what it gave out when its leader loses sight of the node we are
-    # connected to, and gives it out again, flagged, on the same channel when it sees it again: our
-    # connection lives, new tags come, and acknowledgements of the old ones are void (tried on
-    # RabbitMQ 3.10; a new leader alone, elected or transferred, takes nothing back). Classic
-    # queues never do. So what is flagged is looked at also while no connection is lost.
-    def _comes_again(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
-        """Before anything is written: has the broker forgotten, or taken back, something?"""
-        if job.had_fresh and job.mode == SINGLE_ACTIVE:
-            job.suspicious = True  # had by nobody but us
-        if job.suspicious:
-            recent = self._recent(job)
-            job.suspicious = bool(recent)
-            if recent:
-                job.look(recent)
-                return True
-        return self._retake(job, tap, batch) or self._known_by_id(job, tap.took, batch)
-
-    def _retake(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
-        """Is a message here twice? Then all go back, and are taken once more."""
-        took = tap.took
-        if len(took) > tap.wanted:  # more than the window holds
-            return True
-        if len(set(took.bodies)) == len(took):
-            return False
-        return came_twice(batch, took.redelivered) and job.may_retake()
-
-    def _known_by_id(self, job: Job, took: Deliveries, batch: pa.RecordBatch) -> bool:
-        """Are messages with ids here that the youngest settled segments hold?"""
-        flagged = pa.array(took.redelivered, pa.int64())
-        ids = batch.column("message_id").take(flagged)
-        if ids.null_count == len(ids):
-            return False
-        held = [job.known[start].ids for start in self._youngest(job)]
-        if not held or not pc.any(pc.is_in(ids, value_set=pa.concat_arrays(held))).as_py():
-            return False
-        recent = with_ids(self._recent(job))
-        if not match_settled(keys_of(batch.take(flagged)), recent) or not job.may_retake():
-            return False
-        job.look(recent, at_least=len(took))
-        return True
-
-    def _recent(self, job: Job) -> list[Key]:
-        """The rows of the youngest settled segments, oldest first."""
-        held = (self._ledger.read(job.queue, start) for start in reversed(self._youngest(job)))
-        return [key for segment in held if segment is not None for key in keys_of(segment.batch)]
-
-    def _youngest(self, job: Job) -> list[int]:
-        """Where the youngest settled segments start, newest first."""
-        found: list[int] = []
-        newest: float | None = None
-        doubtful = {segment.start for segment in job.resolving}
-        left = MOST_UNACKED - sum(segment.rows for segment in job.resolving)
-        for start in reversed(self._ledger.shelves().of(job.queue).starts):
-            about = None if start in doubtful else self._about(job, start)
-            if about is None:
-                continue
-            newest = newest or about.written_at
-            left -= about.rows
-            if newest - about.written_at > self._options.retention_s or left < 0:
-                break
-            found.append(start)
-        return found
-
-    def _about(self, job: Job, start: int) -> Known | None:
-        if start not in job.known:
-            segment = self._ledger.read(job.queue, start)
-            if segment is None:
-                return None
-            ids = segment.batch.column("message_id").drop_null()
-            job.known[start] = Known(segment.rows, segment.written_at, ids)
-        return job.known[start]
-
+    # -- how much at once ------------------------------------------------------------------------
     def _part_size(self, segment: Segment) -> int:
         rows = segment.rows
         if not rows:
