@@ -93,8 +93,9 @@ def test_work_in_threads_is_acked_on_the_connections_own(
             channel.connection.add_callback_threadsafe(ack)
 
         def on_message(ch: Any, method: Any, properties: Any, body: bytes) -> None:
-            threads.append(threading.Thread(target=work, args=(method.delivery_tag,)))
-            threads[-1].start()
+            thread = threading.Thread(target=work, args=(method.delivery_tag,))
+            thread.start()  # before it is in the list: who finds it there joins it
+            threads.append(thread)
 
         channel.basic_qos(prefetch_count=2)
         channel.basic_consume(tasks, on_message)
