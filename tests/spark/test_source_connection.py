@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,11 +69,36 @@ def test_a_connection_that_can_not_be_made_says_why(
     assert "sesame" not in str(failed.value)
 
 
-def test_a_server_of_something_else_is_told_from_a_broker(broker: TestBroker) -> None:
-    port = int(broker.management.rpartition(":")[2])
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", NotAmqp),
+        (b"220 mail.example.com ESMTP\r\n", NotAmqp),
+        (b"", HostUnreachable),
+    ],
+)
+def test_a_server_of_something_else_is_told_from_a_broker(
+    answer: bytes, error: type[Exception]
+) -> None:
+    def serve() -> None:
+        sock, _ = server.accept()
+        with sock:
+            sock.recv(8)
+            sock.sendall(answer)
 
-    with pytest.raises((NotAmqp, HostUnreachable)):
-        BlockingConnection.open([endpoint(broker, port=port)])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(error):
+            BlockingConnection.open([Endpoint("127.0.0.1", server.getsockname()[1])])
+        thread.join()
+
+
+def test_a_server_that_keeps_silent_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        silent = Endpoint("127.0.0.1", server.getsockname()[1], connect_timeout_s=0.3)
+        with pytest.raises(HostUnreachable, match="does not answer"):
+            BlockingConnection.open([silent])
 
 
 def test_a_refusal_closes_the_channel_and_no_more(broker: TestBroker) -> None:
