@@ -1,79 +1,23 @@
-"""``warren demo`` as a stranger runs it, and as a stranger ends it."""
+"""``warren demo`` of the broker as a stranger runs it, and as a stranger ends it."""
 
 from __future__ import annotations
 
 import os
 import pty
 import re
-import secrets
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
+from tests.e2e.demos import DEMO, Marked, read_until, running
 from tests.support.eventually import eventually
-from tests.support.guard import end_processes, processes
 
-SRC = Path(__file__).parents[2] / "src"
-DEMO = (sys.executable, "-m", "warren", "demo")
 BROKER = ("--scene", "broker")
 RECONCILIATION = re.compile(
     r"reconciliation: (\d+) published \+ (\d+) copies = (\d+) consumed \+ (\d+) dead-lettered "
     r"\+ (\d+) expired \+ (\d+) returned; (\d+) lost, (\d+) doubled: it adds up"
 )
-
-SHOP = re.compile(
-    r"reconciliation: (\d+) published = (\d+) in orders \+ (\d+) in payments \+ (\d+) in "
-    r"shipments \+ (\d+) quarantined; (\d+) lost, (\d+) doubled, (\d) worker killed: it adds up"
-)
-
-
-class Marked:
-    """An environment by which a demo and all that it starts can be found."""
-
-    def __init__(self) -> None:
-        self._mark = secrets.token_hex(8)
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(SRC),
-            "TERM": "xterm-256color",
-            "WARREN_DEMO_TEST": self._mark,
-        }
-
-    def processes(self) -> set[int]:
-        return processes(WARREN_DEMO_TEST=self._mark)
-
-    def end(self) -> None:
-        end_processes(WARREN_DEMO_TEST=self._mark)
-
-
-@pytest.fixture
-def marked() -> Iterator[Marked]:
-    marked = Marked()
-    yield marked
-    marked.end()
-
-
-@contextmanager
-def running(marked: Marked, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A demo that plays, its output to be read."""
-    with subprocess.Popen(
-        [*DEMO, "--plain", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=marked.environment,
-    ) as demo:
-        yield demo
-
-
-def read_until(demo: subprocess.Popen[str], words: str) -> None:
-    assert demo.stdout is not None
-    assert any(words in line for line in demo.stdout), f"the demo ended before {words!r}"
 
 
 def test_the_demo_adds_up(marked: Marked) -> None:
@@ -130,40 +74,6 @@ def test_ctrl_c_on_a_terminal_gives_the_cursor_back(marked: Marked) -> None:
     assert demo.returncode == 130
     assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
     assert b"Traceback" not in said
-
-
-# -- the shop, with Spark -------------------------------------------------------------------------
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.timeout(420)
-def test_the_shop_adds_up_although_a_worker_is_killed(marked: Marked) -> None:
-    with running(marked, "--fast") as demo:
-        said = demo.communicate(timeout=400)[0]
-
-    assert demo.returncode == 0, said
-    found = SHOP.search(said)
-    assert found is not None, said
-    published, *tables, lost, doubled, _ = map(int, found.groups())
-    assert published == sum(tables)
-    assert (lost, doubled) == (0, 0)
-    assert min(published, *tables) > 0
-    assert "rows/s" in said
-    assert "Traceback" not in said
-    eventually(lambda: not marked.processes(), within_s=20)
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_of_the_shop_outlives_the_demo(marked: Marked, number: signal.Signals) -> None:
-    with running(marked, "--fast") as demo:
-        read_until(demo, "1 ·")
-        eventually(lambda: len(marked.processes()) >= 4, 60)  # demo, publisher, Spark and its JVM
-        demo.send_signal(number)
-        said = demo.communicate(timeout=30)[0]
-
-    assert "Traceback" not in said
-    eventually(lambda: not marked.processes(), within_s=60)
 
 
 def rest(terminal: int) -> bytes:

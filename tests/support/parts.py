@@ -1,16 +1,37 @@
 """Which tests run where: in which part of a whole run, and on which brokers.
 
-``make test`` runs two parts. What talks to a broker of its own and waits for answers runs on two
-processes at once, each with its own servers. What starts clusters, kills processes or weighs
-memory has the machine for itself.
+``make test`` runs two parts. What talks to brokers of its own and waits for answers runs on two
+processes at once, each with its own servers. What starts clusters or Spark, kills a server that
+others use, or weighs memory has the machine for itself.
 """
 
 from __future__ import annotations
 
 TOGETHER, ALONE = "together", "alone"
 
-_TOGETHER = ("tests/unit/", "tests/contract/", "tests/docs/")
-_ALONE = ("tests/contract/groups/",)
+_TOGETHER = (
+    "tests/unit/",
+    "tests/contract/",
+    "tests/docs/",
+    "tests/fuzz/",
+    "tests/integration/",
+    "tests/e2e/test_demo.py",
+    "tests/e2e/test_work.py",
+    # These need no Spark session.
+    "tests/spark/test_exactly_once_steps.py",
+    "tests/spark/test_ledger_cli.py",
+    "tests/spark/test_ledger_places.py",
+    "tests/spark/test_source_connection.py",
+    "tests/spark/test_stream_offsets.py",
+)
+_ALONE = (
+    "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
+    "tests/integration/groups/",  # an etcd that is killed, leases of two seconds
+    "tests/integration/test_client_restart.py",  # a RabbitMQ that is killed
+    "tests/integration/test_many.py",  # weighs memory, as the next one
+    "tests/integration/test_paging.py",
+    "tests/integration/test_support.py",  # a cluster; test runs within the test run
+)
 
 # A data folder keeps definitions and messages: what declares, holds, hands out or settles them
 # runs with one, too. What is decided before anything is kept can't tell the difference.

@@ -19,8 +19,12 @@ from warren.errors import JavaMissing
 from warren.spark.java import java_home
 
 WORKERS = 2
-#: Half the work for a JVM that lives a minute: compile once, and collect garbage with one thread.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Half the work for a JVM that lives a minute: compile once, collect garbage with one thread, and
+#: don't verify the classes of Spark's own archives.
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 def quick_home(folder: Path) -> str:
