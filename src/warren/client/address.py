@@ -1,31 +1,15 @@
-"""Where a broker is and how to log in there: AMQP URLs."""
+"""What the asyncio client needs to connect to a broker: its endpoint with a login and TLS ready."""
 
 from __future__ import annotations
 
-import difflib
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any
 
-from warren.amqp.login import Login, external, plain
+from warren.amqp.login import Login, plain
+from warren.client.endpoint import CHANNEL_MAX, CONNECT_TIMEOUT_S, HEARTBEAT_S, parse_uri
 from warren.errors import ConfigError
-
-PORTS = {"amqp": 5672, "amqps": 5671}
-HEARTBEAT_S = 60
-CONNECT_TIMEOUT_S = 10.0
-#: Parameters of a URL, named as RabbitMQ's own clients name them.
-PARAMETERS = (
-    "auth_mechanism",
-    "cacertfile",
-    "certfile",
-    "channel_max",
-    "connection_timeout",
-    "heartbeat",
-    "keyfile",
-    "name",
-    "verify",
-)
 
 
 @dataclass(frozen=True)
@@ -39,7 +23,7 @@ class Address:
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
     heartbeat_s: int = HEARTBEAT_S
     connect_timeout_s: float = CONNECT_TIMEOUT_S
-    channel_max: int = 2047
+    channel_max: int = CHANNEL_MAX
     name: str = ""
 
     def __str__(self) -> str:
@@ -55,100 +39,33 @@ def parse_urls(
     name: str | None = None,
 ) -> list[Address]:
     """The brokers that URLs name; arguments win over what the URLs say."""
-    given = {"heartbeat_s": heartbeat_s, "connect_timeout_s": connect_timeout_s, "name": name}
-    wanted = {key: value for key, value in given.items() if value is not None}
+    wanted = {"heartbeat_s": heartbeat_s, "connect_timeout_s": connect_timeout_s, "name": name}
     addresses = [
         address
         for url in ([urls] if isinstance(urls, str) else urls)
-        for address in _parse(url, tls, wanted)
+        for address in _addresses(url, tls, wanted)
     ]
     if not addresses:
         raise ConfigError("url", "no broker is named; such as amqp://localhost")
     return addresses
 
 
-def _parse(url: str, tls: ssl.SSLContext | None, wanted: Mapping[str, object]) -> list[Address]:
-    parts = urlsplit(url)
-    if parts.scheme not in PORTS:
-        raise ConfigError("url", f"'{_safe(url)}' does not begin with amqp:// or amqps://")
-    userinfo, _, hosts = parts.netloc.rpartition("@")
-    options = _options(parts.query)
-    context = None
-    if parts.scheme == "amqps":
-        context = tls or _context(options)
-    settings = {
-        "vhost": unquote(parts.path[1:]) or "/",
-        "login": _login(userinfo, options),
-        "tls": context,
-        "heartbeat_s": _number("heartbeat", options.get("heartbeat"), HEARTBEAT_S, 65535),
-        "connect_timeout_s": _number(
-            "connection_timeout", options.get("connection_timeout"), 10_000, 3_600_000
-        )
-        / 1000,
-        "channel_max": _number("channel_max", options.get("channel_max"), 2047, 65535),
-        "name": options.get("name", ""),
-        **wanted,
-    }
+def _addresses(url: str, tls: ssl.SSLContext | None, wanted: dict[str, Any]) -> list[Address]:
+    endpoints = [endpoint.but(**wanted) for endpoint in parse_uri(url, "url")]
+    first = endpoints[0]
+    if not first.scheme.startswith("amqp"):
+        raise ConfigError("url", f"{first.scheme}:// is not amqp:// or amqps://")
+    context = (tls or first.tls_context()) if first.tls else None
     return [
-        Address(*_host(host, PORTS[parts.scheme]), **settings)  # type: ignore[arg-type]
-        for host in hosts.split(",")
+        Address(
+            *each.address,
+            each.vhost,
+            each.login,
+            context,
+            each.heartbeat_s,
+            each.connect_timeout_s,
+            each.channel_max,
+            each.name,
+        )
+        for each in endpoints
     ]
-
-
-def _host(text: str, default: int) -> tuple[str, int]:
-    try:
-        parts = urlsplit(f"//{text}")
-        port = parts.port
-    except ValueError as error:
-        raise ConfigError("url", f"'{text}' is not a host and port: {error}") from None
-    return unquote(parts.hostname or "localhost"), port or default
-
-
-def _login(userinfo: str, options: Mapping[str, str]) -> Login:
-    mechanism = options.get("auth_mechanism", "plain").upper()
-    if mechanism == "EXTERNAL":
-        return external()
-    if mechanism != "PLAIN":
-        raise ConfigError("auth_mechanism", f"'{mechanism}' is not known; plain and external are")
-    user, colon, password = userinfo.partition(":")
-    if not user:
-        return plain("guest", "guest")
-    return plain(unquote(user), unquote(password) if colon else "")
-
-
-def _options(query: str) -> dict[str, str]:
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    for key in options:
-        if key not in PARAMETERS:
-            near = difflib.get_close_matches(key, PARAMETERS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(PARAMETERS)}"
-            raise ConfigError("url", f"there is no parameter '{key}'; {hint}")
-    return options
-
-
-def _number(option: str, text: str | None, default: int, most: int) -> int:
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or int(text) > most:
-        raise ConfigError(option, f"'{text}' is not a whole number from 0 to {most}", "url")
-    return int(text)
-
-
-def _context(options: Mapping[str, str]) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=options.get("cacertfile"))
-        if options.get("verify") == "verify_none":
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if "certfile" in options:
-            context.load_cert_chain(options["certfile"], options.get("keyfile"))
-    except OSError as error:
-        files = ", ".join(options[key] for key in options if key.endswith("file"))
-        raise ConfigError("url", f"can't use {files}: {error.strerror or error}") from None
-    return context
-
-
-def _safe(url: str) -> str:
-    """A URL for people to read: without what may be a password."""
-    scheme, _, rest = url.rpartition("@")
-    return f"{scheme.partition(':')[0]}:...@{rest}" if scheme else url

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from warren.amqp import methods as m
 from warren.amqp.client import ClientSession
-from warren.amqp.login import plain
 from warren.client.endpoint import Endpoint
 from warren.errors import (
     ChannelClosed,
@@ -143,7 +142,7 @@ class BlockingConnection:
         #: Why the broker takes no publishes at the moment; None if it does.
         self.blocked_by: str | None = None
         self.session = ClientSession(
-            plain(endpoint.user, endpoint.password),
+            endpoint.login,
             vhost=endpoint.vhost,
             handler=self,
             heartbeat_s=endpoint.heartbeat_s,

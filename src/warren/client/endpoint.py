@@ -1,17 +1,39 @@
-"""Where a broker is and who logs in there."""
+"""Where a broker is and who logs in there: AMQP URIs, read the same way everywhere.
+
+An endpoint is plain data, so that it can be sent to other machines; ``address`` makes of it what
+the asyncio client connects with.
+"""
 
 from __future__ import annotations
 
+import difflib
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from warren.amqp.login import Login, external, plain
 from warren.errors import ConfigError
 
 #: Scheme to TLS or not; HTTP for the management API.
 _SCHEMES = {"amqp": False, "amqps": True, "http": False, "https": True}
 _PORTS = {"amqp": 5672, "amqps": 5671, "http": 15672, "https": 15671}
+HEARTBEAT_S = 60
+CONNECT_TIMEOUT_S = 10.0
+CHANNEL_MAX = 2047
+#: Parameters of a URI, named as RabbitMQ's own clients name them.
+PARAMETERS = (
+    "auth_mechanism",
+    "cacertfile",
+    "certfile",
+    "channel_max",
+    "connection_timeout",
+    "heartbeat",
+    "keyfile",
+    "name",
+    "verify",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,39 +47,21 @@ class Endpoint:
     password: str = field(default="guest", repr=False)
     tls: bool = False
     scheme: str = "amqp"
-    heartbeat_s: int = 30
-    connect_timeout_s: float = 15.0
+    heartbeat_s: int = HEARTBEAT_S
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    channel_max: int = CHANNEL_MAX
+    name: str = ""
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
     verify: bool = True
+    #: The certificate that TLS has shown says who it is, no password does.
+    by_certificate: bool = False
 
     @classmethod
     def from_uri(cls, uri: str) -> Endpoint:
-        """An ``amqp://`` or ``amqps://`` URI; raises ConfigError without quoting the password."""
-        try:
-            parts = urlsplit(uri)
-            port = parts.port
-        except ValueError as error:
-            raise ConfigError("uri", str(error)) from None
-        if parts.scheme not in _SCHEMES:
-            raise ConfigError(
-                "uri", "must begin with amqp:// or amqps://, as in amqp://guest:guest@localhost/"
-            )
-        path = parts.path.removeprefix("/")
-        query = parse_qs(parts.query)
-        return cls(
-            host=unquote(parts.hostname or "127.0.0.1"),
-            port=port,
-            # RabbitMQ's URI spec: no path is the default vhost, "/" alone as well in practice.
-            vhost=unquote(path) if path else "/",
-            user=unquote(parts.username) if parts.username is not None else "guest",
-            password=unquote(parts.password) if parts.password is not None else "guest",
-            tls=_SCHEMES[parts.scheme],
-            scheme=parts.scheme,
-            heartbeat_s=_seconds("heartbeat", query.get("heartbeat", ["30"])[0]),
-            ca_file=query.get("cacertfile", [None])[0],
-        )
+        """The first broker that a URI names; raises ConfigError without quoting the password."""
+        return parse_uri(uri)[0]
 
     def but(self, **changes: Any) -> Endpoint:
         """The same with other values; None leaves one as it is."""
@@ -69,6 +73,10 @@ class Endpoint:
     def address(self) -> tuple[str, int]:
         scheme = "amqps" if self.tls and self.scheme == "amqp" else self.scheme
         return self.host, self.port or _PORTS[scheme]
+
+    @property
+    def login(self) -> Login:
+        return external() if self.by_certificate else plain(self.user, self.password)
 
     @property
     def shown(self) -> str:
@@ -83,15 +91,110 @@ class Endpoint:
             context = ssl.create_default_context(cafile=self.ca_file)
             if self.cert_file:
                 context.load_cert_chain(self.cert_file, self.key_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError("tls", f"certificate files can't be read: {error}") from None
+        except OSError as error:
+            files = [file for file in (self.ca_file, self.cert_file, self.key_file) if file]
+            why = error.strerror or error
+            raise ConfigError("tls", f"can't use {', '.join(files)}: {why}") from None
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
 
 
-def _seconds(option: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ConfigError("uri", f"{option}={text} is not a whole number of seconds")
+def parse_uri(uri: str, setting: str = "uri", **silent: Any) -> list[Endpoint]:
+    """The brokers that a URI names: ``amqps://user:password@one,two:5671/vhost?heartbeat=5``.
+
+    ``silent`` says what holds where the URI is silent. Raises ConfigError, which names the
+    ``setting`` and quotes no password.
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise ConfigError(setting, str(error)) from None
+    if parts.scheme not in _SCHEMES:
+        raise ConfigError(
+            setting,
+            f"'{_safe(uri)}' does not begin with amqp:// or amqps://; "
+            "such as amqp://guest:guest@localhost/",
+        )
+    userinfo, _, hosts = parts.netloc.rpartition("@")
+    about = {**silent, **_told(parts, setting), **_user(userinfo)}
+    return [Endpoint(*_host(host, setting), **about) for host in hosts.split(",")]
+
+
+def _told(parts: SplitResult, setting: str) -> dict[str, Any]:
+    """What path and parameters say."""
+    # RabbitMQ's URI spec: no path is the default vhost, "/" alone as well in practice.
+    told: dict[str, Any] = {
+        "vhost": unquote(parts.path.removeprefix("/")) or "/",
+        "scheme": parts.scheme,
+        "tls": _SCHEMES[parts.scheme],
+    }
+    given = _parameters(parts.query, setting)
+    for parameter, name, most in (
+        ("heartbeat", "heartbeat_s", 65535),
+        ("channel_max", "channel_max", 65535),
+        ("connection_timeout", "connect_timeout_s", 3_600_000),
+    ):
+        if parameter in given:
+            told[name] = _number(parameter, given[parameter], most, setting)
+    if "connect_timeout_s" in told:
+        told["connect_timeout_s"] /= 1000
+    for parameter, name in (
+        ("name", "name"),
+        ("cacertfile", "ca_file"),
+        ("certfile", "cert_file"),
+        ("keyfile", "key_file"),
+    ):
+        if parameter in given:
+            told[name] = given[parameter]
+    if "verify" in given:
+        told["verify"] = _choice(given, "verify", ("verify_peer", "verify_none"), setting) == 0
+    if "auth_mechanism" in given:
+        mechanisms = ("plain", "external")
+        told["by_certificate"] = _choice(given, "auth_mechanism", mechanisms, setting) == 1
+    return told
+
+
+def _user(userinfo: str) -> dict[str, str]:
+    user, _, password = userinfo.partition(":")
+    return {"user": unquote(user), "password": unquote(password)} if user else {}
+
+
+def _host(text: str, setting: str) -> tuple[str, int | None]:
+    try:
+        parts = urlsplit(f"//{text}")
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(setting, f"'{text}' is not a host and port: {error}") from None
+    return unquote(parts.hostname or "localhost"), port
+
+
+def _parameters(query: str, setting: str) -> dict[str, str]:
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    for key in given:
+        if key not in PARAMETERS:
+            near = difflib.get_close_matches(key, PARAMETERS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(PARAMETERS)}"
+            raise ConfigError(setting, f"there is no parameter '{key}'; {hint}")
+    return given
+
+
+def _number(option: str, text: str, most: int, setting: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > most:
+        raise ConfigError(option, f"'{text}' is not a whole number from 0 to {most}", setting)
     return int(text)
+
+
+def _choice(given: Mapping[str, str], option: str, choices: tuple[str, ...], setting: str) -> int:
+    """Which of the choices it is."""
+    if given[option].lower() not in choices:
+        known = " and ".join(choices)
+        raise ConfigError(option, f"'{given[option]}' is not known; {known} are", setting)
+    return choices.index(given[option].lower())
+
+
+def _safe(uri: str) -> str:
+    """A URI for people to read: without what may be a password."""
+    scheme, _, rest = uri.rpartition("@")
+    return f"{scheme.partition(':')[0]}:...@{rest}" if scheme else uri

@@ -7,7 +7,7 @@ from typing import Any
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_replay import Replayer
-from warren.client.endpoint import Endpoint
+from warren.client.endpoint import parse_uri
 from warren.spark.columns import PROPERTIES
 
 
@@ -17,7 +17,7 @@ def replay(rows: Iterable[Mapping[str, Any]], uri: str, queue: str) -> int:
     Headers are text now, whatever they were. ``user_id`` is left out: the broker takes it from
     its owner only.
     """
-    with BlockingConnection.open([Endpoint.from_uri(uri)], name="warren ledger") as link:
+    with BlockingConnection.open(parse_uri(uri), name="warren ledger") as link:
         replayer = Replayer(link, queue)
         for row in rows:
             replayer.publish(_properties(row), row["body"])

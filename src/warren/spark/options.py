@@ -7,11 +7,12 @@ Names are compared without case, as Spark does. Where a value can be a secret it
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warren.client.endpoint import Endpoint
+from warren.client.endpoint import Endpoint, parse_uri
 from warren.errors import ConfigError
 
 SOURCE = 'format("rabbitmq")'
@@ -86,8 +87,9 @@ class Option:
 
 #: Where the broker is: the same for the source and the sink.
 CONNECTION: tuple[Option, ...] = (
-    Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`; several, "
-           "separated by commas, are tried in order", secret=True),
+    Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`, with the "
+           "parameters of [the client's URLs](client.md); several, separated by commas, are tried "
+           "in order", secret=True),
     Option("host", _text, "instead of `uri`", "127.0.0.1"),
     Option("port", _whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
     Option("vhost", _text, "instead of `uri`", "/"),
@@ -181,23 +183,36 @@ def given_names(given: Mapping[str, str]) -> set[str]:
     return {name.lower() for name in given}
 
 
+#: Options of a connection, and what they are called there.
+_WHERE = {
+    "host": "host",
+    "port": "port",
+    "vhost": "vhost",
+    "user": "user",
+    "password": "password",
+    "tls": "tls",
+    "heartbeat": "heartbeat_s",
+    "connectTimeoutMs": "connect_timeout_s",
+    "tlsCaFile": "ca_file",
+    "tlsCertFile": "cert_file",
+    "tlsKeyFile": "key_file",
+    "tlsVerify": "verify",
+}
+#: Those whose defaults hold where neither they nor the URI say anything.
+_UNSAID = ("heartbeat", "connectTimeoutMs")
+#: Several URIs, each of which may name several hosts.
+_BETWEEN_URIS = re.compile(r"[\s,]+(?=[a-z]+://)")
+
+
 def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
     """The brokers to try, in order; what is set beside a ``uri`` wins over what it says."""
     named = given_names(given)
-    uris = [uri.strip() for uri in (values["uri"] or "").split(",") if uri.strip()]
-    bases = [Endpoint.from_uri(uri) for uri in uris] or [Endpoint(tls=values["tls"])]
-    over: dict[str, Any] = {
-        "heartbeat_s": values["heartbeat"],
-        "connect_timeout_s": values["connectTimeoutMs"] / 1000,
-        "ca_file": values["tlsCaFile"],
-        "cert_file": values["tlsCertFile"],
-        "key_file": values["tlsKeyFile"],
-        "verify": values["tlsVerify"],
-    }
-    for option in ("host", "port", "vhost", "user", "password", "tls"):
-        if option in named:
-            over[option] = values[option]
-    return tuple(base.but(**over) for base in bases)
+    values = {**values, "connectTimeoutMs": values["connectTimeoutMs"] / 1000}
+    silent = {name: values[option] for option, name in _WHERE.items() if option in _UNSAID}
+    over = {name: values[option] for option, name in _WHERE.items() if option.lower() in named}
+    uris = _BETWEEN_URIS.split(values["uri"].strip()) if values["uri"] else []
+    bases = [base for uri in uris for base in parse_uri(uri, **silent)]
+    return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.client.endpoint import Endpoint
+from warren.client.endpoint import Endpoint, parse_uri
 from warren.errors import ConfigError
 
 
@@ -17,16 +17,50 @@ def test_a_uri_says_where_and_who() -> None:
 @pytest.mark.parametrize(
     ("uri", "problem"),
     [
-        ("ampq://ann:secret@broker", "must begin with amqp://"),
+        ("ampq://ann:secret@broker", "does not begin with amqp://"),
         ("amqp://ann:secret@broker:port", "Port"),
-        ("amqp://ann:secret@broker?heartbeat=soon", "heartbeat=soon is not a whole number"),
-        ("amqp://ann:secret@broker?heartbeat=-1", "heartbeat=-1 is not a whole number"),
+        ("amqp://ann:secret@broker?heartbeat=soon", "heartbeat .*'soon' is not a whole number"),
+        ("amqp://ann:secret@broker?heartbeat=-1", "heartbeat .*'-1' is not a whole number"),
+        ("amqp://ann:secret@broker?heartbaet=5", "no parameter 'heartbaet'; did you mean heartbea"),
+        ("amqps://ann:secret@broker?verify=no", "verify .*'no' is not known; verify_peer and"),
+        ("amqp://ann:secret@broker?auth_mechanism=x", "'x' is not known; plain and external are"),
     ],
 )
 def test_a_slip_in_a_uri_is_named_without_the_password(uri: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as caught:
         Endpoint.from_uri(uri)
     assert "secret" not in str(caught.value)
+
+
+def test_a_uri_says_how_tls_is_spoken() -> None:
+    endpoint = Endpoint.from_uri(
+        "amqps://broker?cacertfile=ca.pem&certfile=me.pem&keyfile=key.pem&verify=verify_none"
+        "&auth_mechanism=external&connection_timeout=2500"
+    )
+    assert (endpoint.ca_file, endpoint.cert_file, endpoint.key_file) == (
+        "ca.pem",
+        "me.pem",
+        "key.pem",
+    )
+    assert (endpoint.tls, endpoint.verify, endpoint.connect_timeout_s) == (True, False, 2.5)
+    assert endpoint.login.mechanism == "EXTERNAL"
+
+
+def test_a_certificate_that_is_not_there_is_named() -> None:
+    endpoint = Endpoint.from_uri("amqps://broker?cacertfile=/nowhere/ca.pem")
+    with pytest.raises(ConfigError, match=r"/nowhere/ca\.pem: No such file"):
+        endpoint.tls_context()
+
+
+def test_several_hosts_share_the_rest_of_the_uri() -> None:
+    one, two = parse_uri("amqp://ann:secret@one,two:5/v")
+    assert (one.address, two.address) == (("one", 5672), ("two", 5))
+    assert one.but(host="two", port=5) == two
+
+
+def test_where_a_uri_is_silent_the_caller_says_it() -> None:
+    assert parse_uri("amqp://h", heartbeat_s=7)[0].heartbeat_s == 7
+    assert parse_uri("amqp://h?heartbeat=5", heartbeat_s=7)[0].heartbeat_s == 5
 
 
 def test_a_password_is_not_shown() -> None:

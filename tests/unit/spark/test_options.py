@@ -36,6 +36,23 @@ def test_several_uris_are_several_brokers() -> None:
     assert (one.address, two.address) == (("one", 5672), ("two", 5673))
 
 
+def test_a_uri_may_name_several_hosts_as_it_does_for_the_client() -> None:
+    found = parse(uri="amqp://ann:secret@one,two:5673/v,amqp://three").endpoints
+
+    assert [each.address for each in found] == [("one", 5672), ("two", 5673), ("three", 5672)]
+    assert [each.vhost for each in found] == ["v", "v", "/"]
+
+
+def test_an_option_wins_over_the_uri_and_the_uri_over_a_default() -> None:
+    (silent,) = parse(uri="amqp://h").endpoints
+    (told,) = parse(uri="amqps://h?heartbeat=5&connection_timeout=900&verify=verify_none").endpoints
+    (over,) = parse(uri="amqp://h?heartbeat=5", heartbeat="7", connectTimeoutMs="800").endpoints
+
+    assert (silent.heartbeat_s, silent.connect_timeout_s) == (10, 15.0)
+    assert (told.heartbeat_s, told.connect_timeout_s, told.verify) == (5, 0.9, False)
+    assert (over.heartbeat_s, over.connect_timeout_s) == (7, 0.8)
+
+
 def test_queues_are_split_at_commas() -> None:
     assert parse(queues="orders, returns.*").queues == ("orders", "returns.*")
 
