@@ -48,8 +48,7 @@ class World:
     def __init__(self, seed: int, *, queues: int | None = None, calm: bool = False) -> None:
         self.seed, self.random = seed, random.Random(seed)
         self._draw = self.random.random
-        self.now = 0.0
-        self.calm = calm
+        self.now, self.calm = 0.0, calm
         self._notes: list[tuple[float, str]] = []
         self.commands: list[Command] = []
         queues = queues or self.random.choice([1, 2, 2, 2, 3, 3, 5])
@@ -184,9 +183,8 @@ class World:
 
     def _give_up(self, process: Process) -> None:
         hung = process.hung_since
-        if hung is None or self.now - hung < HEARTBEAT_S:
-            return
-        if process.alive and process.connected:
+        over = hung is not None and self.now - hung >= HEARTBEAT_S
+        if over and process.alive and process.connected:
             self.note(f"the broker gives {process.name} up")
             self._gone(process, died=True)
 
@@ -219,8 +217,7 @@ class World:
         if len(self.queues) > 1:
             name = self.random.choice(list(self.queues))
             self.note(f"{name} is deleted")
-            holder = self.queues.pop(name).holder
-            if holder is not None:
+            if (holder := self.queues.pop(name).holder) is not None:
                 self._cut(holder, name, "queue deleted")
             self.discover()
 
@@ -302,9 +299,7 @@ class World:
         if sure or self._draw() >= self._lossy:
             # Late or lost, but in the order in which they were made: a coordinator promises that.
             at = self.now + self._draw() * self.latency_s
-            if at < process.told_until:
-                at = process.told_until
-            process.told_until = at
+            process.told_until = at = max(process.told_until, at)
             self.at(at, self._told, self.dispatcher, process, process.life, report)
 
     def _told(self, to: Process | None, process: Process, life: int, report: Report) -> None:
