@@ -264,11 +264,25 @@ class Harness:
             in_table += len(found)
             lost += len(source.confirmed.difference(counts))
             doubled += sum(count - 1 for count in counts.values())
-            unordered += sum(a > b for a, b in pairwise(found))
+            unordered += _unordered(source, found)
         return Verdict(
             published, in_table, lost, doubled, unordered, self._left(), self._in_doubt(),
             self.kills,
         )  # fmt: skip
+
+
+def _unordered(source: Source, found: list[int]) -> int:
+    """How often a number comes behind a larger one; each place is told.
+
+    What its publisher gave up unconfirmed has no place: a node that lost sight of the leader may
+    hand it in when the publisher has long gone on through another one.
+    """
+    for a, b in pairwise(found):
+        if a > b:
+            known = "confirmed" if {a, b} <= source.confirmed else "one of them unconfirmed"
+            print(f"{source.queue}: {b} comes behind {a} ({known})", flush=True)
+    settled = [number for number in found if number in source.confirmed]
+    return sum(a > b for a, b in pairwise(settled))
 
 
 def soak(harness: Harness, kills: int, kinds: list[str]) -> Verdict:
