@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from warren.errors import (
     HostUnreachable,
     LoginRefused,
     NoChannelLeft,
-    NotAmqp,
     NotFound,
     TlsFailed,
     VhostRefused,
@@ -130,49 +128,6 @@ async def test_tls_where_there_is_none(dial: Dial, broker: TestBroker) -> None:
         await dial(f"amqps://{broker.host}:{broker.port}", connect_timeout_s=5)
 
 
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-@pytest.mark.parametrize(
-    ("answer", "meaning"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"),
-        (b"AMQP\x00\x01\x00\x00", r"speaks AMQP 1\.0\.0, not 0\.9\.1"),
-        (b"\x15\x03\x01\x00\x02\x02\x16", "speaks TLS there; use amqps://"),
-        (b"220 mail.example.com ESMTP\r\n", "does not speak AMQP"),
-        (b"", "hung up.*amqps://"),
-    ],
-)
-async def test_something_else_than_a_broker(dial: Dial, answer: bytes, meaning: str) -> None:
-    def serve() -> None:
-        sock, _ = server.accept()
-        with sock:
-            sock.recv(8)
-            sock.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        with pytest.raises(NotAmqp, match=meaning):
-            await dial(f"amqp://127.0.0.1:{server.getsockname()[1]}")
-        await asyncio.to_thread(thread.join)
-
-
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-async def test_a_host_that_keeps_silent(dial: Dial) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(HostUnreachable, match=r"connected, but no answer within 0\.3 s"):
-            await dial(f"amqp://127.0.0.1:{port}?connection_timeout=300")
-
-
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-async def test_giving_up_ends_the_try(dial: Dial) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(dial(f"amqp://127.0.0.1:{port}"), 0.2)
-        await until(lambda: not any(str(port) in each.name for each in threading.enumerate()))
-
-
 async def test_a_closed_connection_can_t_be_used(connection: Connection) -> None:
     channel = await connection.channel()
     await connection.close()
@@ -209,7 +164,7 @@ async def test_nothing_is_left_when_the_connection_is_closed(broker: TestBroker)
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://localhost", "does not begin with amqp"),
+        ("http://localhost", "http:// is not amqp:// or amqps://"),
         ("amqp://localhost?hartbeat=5", "did you mean heartbeat"),
         ("amqp://localhost?heartbeat=soon", "not a whole number"),
         ("amqp://localhost:port", "not a host and port"),
