@@ -155,6 +155,23 @@ def test_several_processes_are_members_of_one_group_and_stop_together(
         os.kill(worker, 0)
 
 
+def test_a_broker_that_does_not_answer_is_no_mistake_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        APP.format(url=f"amqp://127.0.0.1:{_free_port()}", group="g", queue="q")
+    )
+    for options in ([], ["--processes", "2"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "warren", "work", "shop:app", *options],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, "no broker answers" in done.stderr) == (1, True), done.stderr
+
+
 def test_probes_and_metrics_are_answered(channel: Channel, shop: Shop) -> None:
     with ExitStack() as stack:
         port = _free_port()

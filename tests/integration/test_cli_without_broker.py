@@ -57,6 +57,14 @@ def test_nothing_listens(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_nothing_listens_where_dead_letters_should_be(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    url = f"amqp://127.0.0.1:{port}"
+    assert main(["dead-letters", "list", "billing", "--url", url]) == 1
+    assert re.fullmatch(r"warren: no broker answers at .*\n", capsys.readouterr().err)
+
+
 @pytest.mark.parametrize("host", ["warren.invalid", "a" * 64, "a..b"])
 def test_there_is_no_such_host(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = failure(f"http://{host}", capsys)

@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.processes < 1:
         raise ConfigError("--processes", "must be 1 or more")
     if (options.processes > 1 or options.reload) and PARENT_PIPE not in os.environ:
-        return asyncio.run(Supervisor(_commands(options), watch=options.reload).run())
+        return asyncio.run(Supervisor(_commands(options), watch=options.reload, say=_say).run())
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from warren.errors.base import WarrenError
 
 
 class ClientError(WarrenError):
     """What a client of a broker can run into, apart from refusals."""
+
+    exit_code: ClassVar[int] = 1
 
 
 class ConnectError(ClientError):

@@ -18,6 +18,7 @@ class Refusal(WarrenError):
     scope: ClassVar[str] = "connection"
     #: True if the close method names no class and method.
     anonymous: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

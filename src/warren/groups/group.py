@@ -121,7 +121,8 @@ class Group:
             policy=Policy(balance, min_interval_s, load_interval_s),
             wall_offset_s=time.time() - time.monotonic(),
         )
-        self._drain_s = drain_s
+        #: How long a queue that is given away may take to finish what it is doing.
+        self.drain_s = drain_s
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
@@ -159,7 +160,7 @@ class Group:
     async def _given_away(self, session: Session) -> None:
         # The drain time bounds every queue; a little more for the broker's answers.
         try:
-            async with asyncio.timeout(self._drain_s + 5.0):
+            async with asyncio.timeout(self.drain_s + 5.0):
                 await session.empty.wait()
         except TimeoutError:
             log.warning("%s leaves without having released all", self.member_name)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 #: In the environment: the number of a pipe that ends when the parent does.
 PARENT_PIPE = "WARREN_PARENT_PIPE"
+#: And of one into which the app's drain time is written when it works.
+READY_PIPE = "WARREN_READY_PIPE"
+
+FINISHING = "finishing what is being handled (Ctrl-C again: leave at once)"
+LEFT = "left at once; unfinished messages go back to their queues"
 
 Say = Callable[[str], None]
 
@@ -33,10 +38,10 @@ async def _work(app: App, say: Say) -> None:
 
     def asked(number: int) -> None:
         if stop.is_set() and number == signal.SIGINT:
-            say("left at once; unfinished messages go back to their queues")
+            say(LEFT)
             os._exit(130)
         if number == signal.SIGINT:
-            say("finishing what is being handled (Ctrl-C again: leave at once)")
+            say(FINISHING)
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -51,6 +56,7 @@ async def _work(app: App, say: Say) -> None:
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             await starting
+            _tell_supervisor(app.member.drain_s)
             say(f"{app.describe()} (Ctrl-C stops it)")
             await stopping
     finally:
@@ -59,3 +65,8 @@ async def _work(app: App, say: Say) -> None:
         await asyncio.gather(starting, stopping, return_exceptions=True)
         await app.stop()
     say("stopped")
+
+
+def _tell_supervisor(drain_s: float) -> None:
+    if (pipe := os.environ.get(READY_PIPE)) is not None:
+        os.write(int(pipe), f"{drain_s}\n".encode())
