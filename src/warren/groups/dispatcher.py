@@ -62,6 +62,8 @@ class Dispatcher:
         self._reasons: list[str] = []
         self._due: float | None = None
         self._last: float | None = None
+        #: Whether a look at the broker has found queues to share out.
+        self._found = False
         self._look_at_load: float | None = None
         self._changed, self._dirty = True, True
         #: The next deadline, and what ``state`` would show, as long as nothing happens.
@@ -154,7 +156,9 @@ class Dispatcher:
         known = {queue for queue in before if before[queue].problem is None}
         able = {queue for queue in facts if facts[queue].problem is None}
         if came := sorted(able - known):
-            self._trigger(_plural(came, "appeared"), now)
+            # Those that were there before us: nobody works on them, so they don't wait.
+            self._trigger(_plural(came, "appeared"), now, urgent=not self._found)
+        self._found = self._found or bool(able)
         if went := sorted(known - able):
             self._trigger(_plural(went, "vanished"), now)
         self._dirty = True

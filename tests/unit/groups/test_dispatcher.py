@@ -111,6 +111,24 @@ def test_rule_7_the_first_rebalance_comes_at_once_and_a_burst_makes_one_more() -
     assert "m2 joined; m3 joined" in table.dispatcher.rebalances[-1].reason
 
 
+def test_rule_7_queues_that_a_pattern_finds_first_do_not_wait() -> None:
+    table = Table("m1", queues=())
+    table.obey()
+    table.later(0.1)
+    table.say("m2")
+    table.dispatcher.queues_are(dict.fromkeys(QUEUES, QueueFacts()), table.now)
+    table.obey()
+    assert sorted(map(len, table.held.values())) == [3, 3]
+    # From then on it is as ever.
+    table.later(0.1)
+    table.dispatcher.queues_are(dict.fromkeys([*QUEUES, "new"], QueueFacts()), table.now)
+    table.obey()
+    assert "new" not in {queue for held in table.held.values() for queue in held}
+    table.later(3)
+    table.obey()
+    assert sum(map(len, table.held.values())) == 7
+
+
 def test_rule_7_a_death_does_not_wait_and_takes_the_waiting_reasons_along() -> None:
     table = Table("m1", "m2")
     table.obey()
