@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from warren.client import Connection, Properties, connect
 from warren.clock import Clock, SystemClock
-from warren.errors import ConfigError, WarrenError
+from warren.errors import ConfigError
+from warren.groups.coordination.base import GroupState
 from warren.groups.group import Group
 from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
@@ -20,8 +21,9 @@ from warren.handlers.message import Message
 from warren.handlers.metrics import exposition
 from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.outbox import Outbox
+from warren.handlers.pace import Pace, Share
 from warren.handlers.policy import from_options
-from warren.handlers.work import Handler, Pace, Work
+from warren.handlers.work import Handler, Work
 
 if TYPE_CHECKING:
     from warren.handlers.trial import Trial
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[[Message], Any])
-
-#: How often a member asks how many queues the group has, to know its share of a rate limit.
-SHARE_S = 2.0
 
 
 class App:
@@ -235,7 +234,6 @@ class _Running:
         self._health: HealthServer | None = None
         self._connection: Connection | None = None
         self._share_task: asyncio.Task[None] | None = None
-        self._share = 1.0
         self._stopping = False
 
     async def start(
@@ -254,7 +252,7 @@ class _Running:
         self._pool = ThreadPoolExecutor(app._threads, thread_name_prefix="warren handler")
         self._connection = await connect(app.url, name=f"{app.group} letters")
         self.outbox = Outbox(self._connection, app.group)
-        pace = Pace(app._rate_limit, lambda: self._share) if app._rate_limit else None
+        pace = Pace(app._rate_limit) if app._rate_limit else None
         shop = Shop(
             app.group,
             self._member_name,
@@ -265,7 +263,8 @@ class _Running:
             self._pool,
             pace,
         )
-        self.work = Work(handlers, shop)
+        share = Share(pace, lambda: self.work.held, self._describe) if pace is not None else None
+        self.work = Work(handlers, shop, *([share.moved] if share is not None else []))
         self.group = Group(
             app.url,
             app.group,
@@ -280,8 +279,8 @@ class _Running:
                 self.status, self.metrics, host=health_at[0], port=health_at[1]
             )
             await self._health.start()
-        if pace is not None:
-            self._share_task = asyncio.create_task(self._share_loop(), name="share of the rate")
+        if share is not None:
+            self._share_task = asyncio.create_task(share.keep_loop(), name="share of the rate")
 
     async def stop(self) -> None:
         self._stopping = True
@@ -296,6 +295,9 @@ class _Running:
             await self._health.stop()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _describe(self) -> GroupState | None:
+        return await self.group.describe()
 
     def _member_name(self) -> str:
         return self.group.member_name
@@ -321,15 +323,3 @@ class _Running:
             ("in_flight", "Messages whose handler runs.", self.work.in_flight),
         ]
         return exposition(found.group, self.work.counters, gauges)
-
-    async def _share_loop(self) -> None:
-        while True:
-            try:
-                state = await self.group.describe()
-            except WarrenError as error:
-                log.debug("the share of the rate stays as it is: %s", error)
-            else:
-                held = len(self.group.snapshot().held)
-                total = max(held, len(state.queues) if state is not None else 0)
-                self._share = held / total if total else 1.0
-            await asyncio.sleep(SHARE_S)

@@ -31,6 +31,7 @@ from warren.handlers.policy import Handling
 if TYPE_CHECKING:
     from warren.client import Delivery
     from warren.handlers.outbox import Outbox
+    from warren.handlers.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Shop:
     decoders: Decoders = field(default_factory=Decoders)
     middleware: Stack = field(default_factory=Stack)
     threads: Executor | None = None
-    pace: Callable[[], Awaitable[None]] | None = None
+    pace: Pace | None = None
     """Waits until the group's rate limit allows one more."""
 
 
@@ -77,13 +78,15 @@ class Attempts:
             self._is_async
             and handling.timeout_s is None
             and shop.middleware.empty
-            and shop.pace is None
             and not tracing.is_on()
         )
 
     async def __call__(self, delivery: Delivery) -> None:
         message = Message(delivery, self._queue, self._shop.decoders)
+        pace = self._shop.pace
         while True:
+            if pace is not None and not await pace(self._stopping):
+                return
             began = perf_counter()
             try:
                 if self._plain:
@@ -105,8 +108,6 @@ class Attempts:
 
     async def _attempt(self, message: Message) -> Any:
         shop = self._shop
-        if shop.pace is not None:
-            await shop.pace()
         with tracing.handling(message, shop.group):
             await shop.middleware.before(message)
             if self._is_async:

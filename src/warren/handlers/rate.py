@@ -29,6 +29,13 @@ class TokenBucket:
             return 0.0
         return -self._tokens / self._rate if self._rate > 0 else float("inf")
 
+    def wait_s(self, now_s: float) -> float:
+        """How long until one may be taken and used at once."""
+        self._refill(now_s)
+        if self._tokens >= 1 - 1e-9:
+            return 0.0
+        return (1 - self._tokens) / self._rate if self._rate > 0 else float("inf")
+
     def _refill(self, now_s: float) -> None:
         self._tokens = min(self._most(), self._tokens + (now_s - self._at) * self._rate)
         self._at = now_s

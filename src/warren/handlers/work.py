@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from warren.handlers.lane import Lane
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
 from warren.handlers.policy import Handling, matches
-from warren.handlers.rate import TokenBucket
 
 if TYPE_CHECKING:
     from warren.client import Delivery
@@ -41,15 +39,26 @@ class Handler:
 class Work(Listener):
     """The listener of an app's group."""
 
-    def __init__(self, handlers: Sequence[Handler], shop: Shop) -> None:
+    def __init__(
+        self,
+        handlers: Sequence[Handler],
+        shop: Shop,
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
         self._handlers = handlers
         self._shop = shop
+        self._moved = moved
         self._lanes: dict[str, Lane] = {}
         self.counters: dict[str, QueueCounters] = {}
 
     @property
     def in_flight(self) -> int:
         return sum(lane.in_flight for lane in self._lanes.values())
+
+    @property
+    def held(self) -> Collection[str]:
+        """The queues that are worked on."""
+        return self._lanes.keys()
 
     def prefetch(self, queue: str) -> int:
         return self._handler_of(queue).handling.prefetch
@@ -62,6 +71,7 @@ class Work(Listener):
             Attempts(queue, handler.handling, handler.function, self._shop, counters, lane.stopping)
         )
         self._lanes[queue] = lane
+        self._moved()
 
     def message(self, delivery: Delivery) -> None:
         self._lanes[delivery.queue].feed(delivery)
@@ -69,11 +79,13 @@ class Work(Listener):
     async def revoked(self, queue: str) -> None:
         await self._lanes[queue].stop(_UNTIL_CANCELLED_S)
         self._lanes.pop(queue, None)
+        self._moved()
 
     async def lost(self, queue: str) -> None:
         lane = self._lanes.pop(queue, None)
         if lane is not None:
             await lane.stop(0)
+            self._moved()
 
     def _handler_of(self, queue: str) -> Handler:
         return next(each for each in self._handlers if each.takes(queue))
@@ -84,24 +96,3 @@ class Work(Listener):
             return None
         decoders = self._shop.decoders
         return lambda delivery: key(Message(delivery, queue, decoders))
-
-
-class Pace:
-    """A group's rate limit, as far as this member has to keep it: its share of the queues."""
-
-    def __init__(self, rate_per_s: float, share: Callable[[], float]) -> None:
-        self._rate = rate_per_s
-        self._share = share
-        self._bucket: TokenBucket | None = None
-
-    async def __call__(self) -> None:
-        """Wait until one more may be handled."""
-        now = asyncio.get_running_loop().time()
-        rate = self._rate * self._share()
-        if self._bucket is None:
-            self._bucket = TokenBucket(rate, now)
-        else:
-            self._bucket.set_rate(rate, now)
-        wait_s = self._bucket.take(now)
-        if wait_s:
-            await asyncio.sleep(min(wait_s, 3600.0))
