@@ -93,6 +93,10 @@ class Group:
         discover_s: float = 5.0,
     ) -> None:
         _check(name, queues, member_name, weight, balance)
+        if heartbeat_s <= 0:
+            raise ConfigError(
+                "heartbeat_s", f"{heartbeat_s:g}: above 0, or nobody would see that a member hangs"
+            )
         self.url, self.name = url, name
         self.member_name = member_name or _own_name()
         self.listener = listener if isinstance(listener, Listener) else Ordered(listener)
@@ -103,7 +107,8 @@ class Group:
             listener=self.listener,
             discovery=Discovery(queues, url, management),
             prefetch=(lambda _: prefetch) if isinstance(prefetch, int) else prefetch,
-            # A broker gives a silent peer up after two to three of its own heartbeats.
+            # A broker gives a silent peer up after two to three of its own heartbeats, and they
+            # are whole seconds: 1 s is the least.
             heartbeat_s=max(1, round(heartbeat_s / 2)),
             discover_s=discover_s,
         )
