@@ -8,34 +8,63 @@ Plain PySpark: nothing of warren is imported but the session, and any other sess
 
 import argparse
 import gzip
+import os
+import zlib
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 import warren.spark
 
+FIELDS = ("order_id", "country", "cents")
 SCHEMA = "order_id INT, country STRING, cents INT, _bad STRING"
 TABLES = {"order": "orders", "payment": "payments"}
+#: What the quarantine keeps of a message: enough to publish it again.
+KEPT = ("message_id", "queue", "offset", "type", "content_encoding", "body")
+UNPACKED = (
+    "message_id STRING, queue STRING, offset LONG, type STRING, content_encoding STRING, "
+    "body BINARY, text STRING, problem STRING"
+)
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Bodies as text; None where the content encoding is not what it says."""
+    """Bodies as text, or what is wrong with them."""
     for batch in batches:
-        texts = []
-        for body, encoding in zip(
-            batch.column("body").to_pylist(),
-            batch.column("content_encoding").to_pylist(),
-            strict=True,
-        ):
-            try:
-                texts.append((gzip.decompress(body) if encoding == "gzip" else body).decode())
-            except (OSError, EOFError, UnicodeDecodeError):
-                texts.append(None)
-        names = ["message_id", "queue", "offset", "type"]
-        columns = [batch.column(name) for name in names]
-        yield pa.RecordBatch.from_arrays([*columns, pa.array(texts, pa.string())], [*names, "text"])
+        kept = [batch.column(name) for name in KEPT]
+        encodings, bodies = (column.to_pylist() for column in kept[-2:])
+        texts = [text_of(*each) for each in zip(bodies, encodings, strict=True)]
+        columns = [pa.array(column, pa.string()) for column in zip(*texts, strict=True)]
+        if texts:
+            yield pa.RecordBatch.from_arrays([*kept, *columns], [*KEPT, "text", "problem"])
+
+
+def text_of(body: bytes, encoding: str | None) -> tuple[str | None, str | None]:
+    try:
+        return (gzip.decompress(body) if encoding == "gzip" else body).decode(), None
+    except (OSError, EOFError, zlib.error):
+        return None, "not gzip, as its content encoding says"
+    except UnicodeDecodeError:
+        return None, "not UTF-8"
+
+
+def reason() -> Column:
+    """Why a row belongs in no table; null if it belongs in one.
+
+    Every message must get a reason or a table. What is compared with null is neither true nor
+    false, so a type that is not there needs a line of its own.
+    """
+    found = f.when(f.col("problem").isNotNull(), f.col("problem"))
+    found = found.when(f.col("type").isNull(), "no type")
+    found = found.when(~f.col("type").isin(*TABLES), "unknown type")
+    found = found.when(f.length("body") == 0, "empty")
+    found = found.when(
+        f.col("row").isNull() | f.col("row._bad").isNotNull(), "not JSON, or of other types"
+    )
+    for field in FIELDS:
+        found = found.when(f.col(f"row.{field}").isNull(), f"no field '{field}'")
+    return found
 
 
 class Tables:
@@ -45,30 +74,20 @@ class Tables:
         self.uri, self.folder = uri, folder
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
-        columns = ["message_id", "queue", "offset", "type", "content_encoding", "body"]
-        schema = "message_id STRING, queue STRING, offset LONG, type STRING, text STRING"
         rows = (
-            batch.select(columns)
-            .mapInArrow(unpack, schema)
+            batch.select(*KEPT)
+            .mapInArrow(unpack, UNPACKED)
             .withColumn("row", f.from_json("text", SCHEMA, {"columnNameOfCorruptRecord": "_bad"}))
-            .withColumn(
-                "reason",
-                f.when(f.col("text").isNull(), "can't be unpacked")
-                .when(f.col("row._bad").isNotNull(), "not JSON")
-                .when(~f.col("type").isin(*TABLES), "unknown type"),
-            )
+            .withColumn("reason", reason())
             .persist()
         )
+        good = f.col("reason").isNull()
         for kind, table in TABLES.items():
-            good = rows.where(f.col("reason").isNull() & (f.col("type") == kind))
-            self.save(
-                good.select("message_id", "row.order_id", "row.country", "row.cents"),
-                table,
-                batch_id,
-            )
-        bad = rows.where(f.col("reason").isNotNull())
-        self.save(bad.drop("row"), "quarantine", batch_id)
-        self.publish(rows.where(f.col("reason").isNull() & (f.col("type") == "order")), batch_id)
+            mine = rows.where(good & (f.col("type") == kind))
+            fields = [f"row.{field}" for field in FIELDS]
+            self.save(mine.select("message_id", *fields), table, batch_id)
+        self.save(rows.where(~good).select(*KEPT, "reason"), "quarantine", batch_id)
+        self.publish(rows.where(good & (f.col("type") == "order")), batch_id)
         rows.unpersist()
 
     def save(self, rows: DataFrame, table: str, batch_id: int) -> None:
@@ -90,10 +109,12 @@ class Tables:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("uri")
-    parser.add_argument("folder")
-    parser.add_argument("--once", action="store_true")
+    parser = argparse.ArgumentParser(
+        description="Reads the shop's queues into a table for each message type, exactly once."
+    )
+    parser.add_argument("uri", help="such as amqp://guest:guest@localhost:5672/")
+    parser.add_argument("folder", help="where tables, ledger and checkpoint go")
+    parser.add_argument("--once", action="store_true", help="end when the queues are empty")
     options = parser.parse_args()
     spark = warren.spark.session("shop")
     rows = (
@@ -107,7 +128,13 @@ def main() -> None:
     writer = rows.writeStream.foreachBatch(Tables(options.uri, options.folder).write)
     writer = writer.option("checkpointLocation", f"{options.folder}/checkpoint")
     writer = writer.trigger(availableNow=True) if options.once else writer
-    writer.start().awaitTermination()
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        # Ctrl-C has ended Java as well. A batch that was cut short is done again the next time.
+        print("\nstopped; run it again to go on from here")
+        os._exit(130)
 
 
 if __name__ == "__main__":

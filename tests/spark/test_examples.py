@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -22,17 +23,50 @@ from tests.support.wire import Connection
 from warren.spark.java import java_home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-QUEUES = ["shop.de", "shop.fr", "shop.us", "shop.jp"]
+PUBLISHER = EXAMPLES / "shop-pyspark" / "publish_events.py"
 COUNT = 600
 #: By the rules of publish_events.py: one in fifty is cut, of the others one in three is packed.
 CUT = {number for number in range(COUNT) if number % 50 == 0}
 PACKED = {number for number in range(COUNT) if number % 3 == 0} - CUT
+ORDER = b'{"order_id": 1, "country": "de", "cents": 5}'
+#: Messages that belong in no table, by their ids: body, properties, and the reason that is told.
+ODD: dict[int, tuple[bytes, dict[str, Any], str]] = {
+    1001: (ORDER, {}, "no type"),
+    1002: (ORDER, {"type": "refund"}, "unknown type"),
+    1003: (b"{}", {"type": "order"}, "no field 'order_id'"),
+    1004: (b'{"order_id": 1, "country": "de"}', {"type": "payment"}, "no field 'cents'"),
+    1005: (b"", {"type": "order"}, "empty"),
+    1006: (b"null", {"type": "order"}, "not JSON, or of other types"),
+    1007: (b'{"order_id": "one"}', {"type": "order"}, "not JSON, or of other types"),
+    1008: (b"\xff" + ORDER, {"type": "order"}, "not UTF-8"),
+}
+#: The same for a reader that unpacks: no gzip at all, and gzip that is broken inside.
+BROKEN = gzip.compress(ORDER)[:14] + bytes(20)
+NOT_GZIP = "not gzip, as its content encoding says"
+ODD_PACKED: dict[int, tuple[bytes, dict[str, Any], str]] = {
+    1011: (ORDER, {"type": "order", "content_encoding": "gzip"}, NOT_GZIP),
+    1012: (BROKEN, {"type": "order", "content_encoding": "gzip"}, NOT_GZIP),
+    1013: (gzip.compress(b"\xff"), {"type": "order", "content_encoding": "gzip"}, "not UTF-8"),
+}
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def publish(url: str) -> None:
-    command = [sys.executable, str(EXAMPLES / "publish_events.py"), url, str(COUNT)]
+def publish(url: str, odd: dict[int, tuple[bytes, dict[str, Any], str]]) -> None:
+    command = [sys.executable, str(PUBLISHER), url, str(COUNT)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    connection = Connection.open(url)
+    channel = connection.channel()
+    for number, (body, properties, _) in odd.items():
+        channel.publish("shop.de", body, message_id=str(number), **properties)
+    channel.sync()
+    connection.close()
+
+
+def quarantined(folder: Path) -> dict[int, tuple[bytes, str]]:
+    """Body and reason by message id, of those that ``publish_events.py`` has not sent."""
+    rows = pq.read_table(folder / "quarantine").to_pylist()
+    found = {int(row["message_id"]): (row["body"], row["reason"]) for row in rows}
+    return {number: each for number, each in found.items() if number >= COUNT}
 
 
 def table(folder: Path, name: str, column: str = "message_id") -> list[int]:
@@ -48,19 +82,49 @@ def module(path: Path) -> Any:
     return loaded
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "the following arguments are required: url, count"),
+        (["amqp://guest:guest@127.0.0.1:9/", "1"], "no broker answers at 127.0.0.1:9"),
+        (["http://localhost/", "1"], "amqp"),
+    ],
+)
+def test_the_publisher_says_in_a_sentence_what_it_lacks(given: list[str], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(PUBLISHER), *given],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_both_projects_have_the_same_publisher() -> None:
+    other = EXAMPLES / "shop-pipeline" / "publish_events.py"
+    assert other.read_text() == PUBLISHER.read_text()
+
+
 def test_the_pyspark_project_puts_every_event_into_its_table_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with warren.Broker.in_thread() as broker:
-        publish(broker.url)
+        publish(broker.url, ODD | ODD_PACKED)
         shop = module(EXAMPLES / "shop-pyspark" / "shop.py")
         monkeypatch.setattr(sys, "argv", ["shop.py", broker.url, str(tmp_path), "--once"])
         shop.main()
         results = _drained(broker.url, "shop.results")
 
     tables = [table(tmp_path, name) for name in ("orders", "payments", "quarantine")]
-    assert sorted([*tables[0], *tables[1], *tables[2]]) == list(range(COUNT))
-    assert set(tables[2]) == CUT
+    odd = ODD | ODD_PACKED
+    assert sorted([*tables[0], *tables[1], *tables[2]]) == [*range(COUNT), *odd]
+    assert set(tables[2]) == CUT | set(odd)
+    assert quarantined(tmp_path) == {
+        number: (body, reason) for number, (body, _, reason) in odd.items()
+    }
     assert len(results) == 4  # a country each
 
 
@@ -79,15 +143,18 @@ def test_spark_pipelines_runs_the_declarative_project(
     project = tmp_path / "shop-pipeline"
     shutil.copytree(EXAMPLES / "shop-pipeline", project)
     with warren.Broker.in_thread() as broker:
-        publish(broker.url)
+        publish(broker.url, ODD)
         said = run_pipeline(project, broker.url)
 
     assert "Run is COMPLETED" in said, said[-3000:]
     tables = project / "spark-warehouse"
-    assert table(tables, "events") == list(range(COUNT))
+    assert table(tables, "events") == [*range(COUNT), *ODD]
     good = table(tables, "orders") + table(tables, "payments")
     assert sorted(good) == sorted(set(range(COUNT)) - CUT - PACKED)
-    assert set(table(tables, "quarantine")) == CUT | PACKED
+    assert set(table(tables, "quarantine")) == CUT | PACKED | set(ODD)
+    assert quarantined(tables) == {
+        number: (body, reason) for number, (body, _, reason) in ODD.items()
+    }
     assert sum(table(tables, "sold", "orders")) == len(table(tables, "orders"))
 
 

@@ -36,7 +36,12 @@ SCHEMAS = {
     "payment": ("payments", "order_id INT, country STRING, method STRING, cents INT"),
     "shipment": ("shipments", "order_id INT, country STRING, carrier STRING, parcels INT"),
 }
-_UNPACKED = "event LONG, queue STRING, offset LONG, type STRING, text STRING, problem STRING"
+#: What the quarantine keeps of a message as it came.
+_KEPT = ("queue", "offset", "type", "content_encoding", "body")
+_UNPACKED = (
+    "event LONG, queue STRING, offset LONG, type STRING, content_encoding STRING, body BINARY, "
+    "text STRING, problem STRING"
+)
 
 
 # -- the pipeline --------------------------------------------------------------------------------
@@ -49,11 +54,11 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(
             [
                 batch.column("message_id").cast(pa.int64()),
-                *(batch.column(name) for name in ("queue", "offset", "type")),
+                *(batch.column(name) for name in _KEPT),
                 pa.array([text for text, _ in unpacked], pa.string()),
                 pa.array([problem for _, problem in unpacked], pa.string()),
             ],
-            names=["event", "queue", "offset", "type", "text", "problem"],
+            names=["event", *_KEPT, "text", "problem"],
         )
 
 
@@ -80,7 +85,9 @@ def parsed(rows: DataFrame) -> DataFrame:
         )
     known = f.col("type").isin(*SCHEMAS)
     unknown = f.concat(f.lit("unknown type '"), f.col("type"), f.lit("'"))
-    return rows.withColumn("reason", f.coalesce(problem, f.when(~known, unknown)))
+    # What is compared with null is neither true nor false: a missing type is judged by itself.
+    untyped = f.when(f.col("type").isNull(), f.lit("no type"))
+    return rows.withColumn("reason", f.coalesce(problem, untyped, f.when(~known, unknown)))
 
 
 class Tables:
@@ -90,8 +97,8 @@ class Tables:
         self._uri, self._folder = uri, folder
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
-        columns = ["message_id", "queue", "offset", "type", "content_encoding", "body"]
-        rows = parsed(batch.select(columns).mapInArrow(unpack, _UNPACKED)).persist()
+        columns = batch.select("message_id", *_KEPT)
+        rows = parsed(columns.mapInArrow(unpack, _UNPACKED)).persist()
         good = f.col("reason").isNull()
         for kind, (table, schema) in SCHEMAS.items():
             names = [field.split()[0] for field in schema.split(", ")]
@@ -99,7 +106,7 @@ class Tables:
             self._save(
                 mine.select("event", *(f"{table}.{name}" for name in names)), table, batch_id
             )
-        bad = rows.where(~good).select("event", "queue", "offset", "type", "text", "reason")
+        bad = rows.where(~good).select("event", *_KEPT, "reason")
         self._save(bad, QUARANTINE, batch_id)
         self._publish(rows.where(good & (f.col("type") == "order")), batch_id)
         rows.unpersist()

@@ -3,11 +3,11 @@
 python publish_events.py amqp://guest:guest@localhost:5672/ 10000
 """
 
+import argparse
 import asyncio
 import gzip
 import json
 import random
-import sys
 from typing import Any
 
 import warren
@@ -37,7 +37,7 @@ async def declare(channel: Any) -> None:
         await channel.bind_queue(f"shop.{country}", "shop", f"{country}.*")
 
 
-async def main(url: str, count: int) -> None:
+async def publish(url: str, count: int) -> None:
     async with warren.connect(url, name="shop") as connection:
         channel = await connection.channel()
         await declare(channel)
@@ -57,5 +57,18 @@ async def main(url: str, count: int) -> None:
     print(f"{count} events published")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description="Declares the shop's exchanges and queues, and publishes events."
+    )
+    parser.add_argument("url", help="such as amqp://guest:guest@localhost:5672/")
+    parser.add_argument("count", type=int, help="how many events")
+    options = parser.parse_args()
+    try:
+        asyncio.run(publish(options.url, options.count))
+    except warren.WarrenError as error:
+        parser.exit(1, f"{error}\n")
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    main()
