@@ -178,6 +178,7 @@ class App:
             "member": running.group.snapshot(),
             "queues": dict(running.work.counters),
             "in_flight": running.work.in_flight,
+            "broken": running.work.broken,
         }
 
     def metrics(self) -> str:
@@ -303,14 +304,15 @@ class _Running:
         return self.group.member_name
 
     def status(self) -> dict[str, Any]:
-        found = self.group.snapshot()
+        found, broken = self.group.snapshot(), self.work.broken
         return {
-            "healthy": not self._stopping,
+            "healthy": not self._stopping and not broken,
             "ready": found.connected and not self._stopping,
             "group": found.group,
             "member": found.member,
             "queues": len(found.held),
             "in_flight": self.work.in_flight,
+            "broken": broken,
         }
 
     def metrics(self) -> str:

@@ -25,11 +25,12 @@ from warren.handlers.decoding import Decoders
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
 from warren.handlers.middleware import Stack
+from warren.handlers.outbox import encoded
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
 from warren.handlers.policy import Handling
 
 if TYPE_CHECKING:
-    from warren.client import Delivery
+    from warren.client import Delivery, Properties
     from warren.handlers.outbox import Outbox
     from warren.handlers.pace import Pace
 
@@ -94,14 +95,20 @@ class Attempts:
                     result = await self._function(message)
                 else:
                     result = await self._attempt(message)
-            except Exception as error:  # noqa: BLE001 - a handler's own: the policy decides
+                reply = None
+                if result is not None and message.properties.reply_to:
+                    reply = encoded(result, None)
+            except BaseException as error:
+                failure = _as_failure(error)
+                if failure is None:
+                    raise
                 self._counters.took(perf_counter() - began)
-                if await self._again_here(message, error):
+                if await self._again_here(message, failure):
                     continue
                 return
             self._counters.took(perf_counter() - began)
-            if result is not None and message.properties.reply_to:
-                await self._reply(message, result)
+            if reply is not None and not await self._reply(message, *reply):
+                return
             delivery.ack()
             self._counters.handled += 1
             return
@@ -120,8 +127,12 @@ class Attempts:
 
     async def _in_thread(self, message: Message) -> Any:
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._shop.threads, partial(self._function, message))
-        result = await running
+        running = loop.run_in_executor(
+            self._shop.threads, partial(_called, self._function, message)
+        )
+        result, error = await running
+        if error is not None:
+            raise error
         return await result if inspect.isawaitable(result) else result
 
     async def _again_here(self, message: Message, error: Exception) -> bool:
@@ -159,9 +170,10 @@ class Attempts:
             lambda: self._shop.outbox.dead(message, attempts, reason, error, to=to), message
         )
 
-    async def _reply(self, message: Message, result: Any) -> None:
-        if await self._surely(lambda: self._shop.outbox.reply(message, result)):
-            self._counters.replied += 1
+    async def _reply(self, message: Message, body: bytes, properties: Properties) -> bool:
+        sent = await self._surely(lambda: self._shop.outbox.reply(message, body, properties))
+        self._counters.replied += sent
+        return sent
 
     async def _surely(
         self, send: Callable[[], Awaitable[None]], message: Message | None = None
@@ -193,3 +205,34 @@ class Attempts:
             await self._shop.middleware.error(message, error)
         except Exception:
             log.exception("error() of a middleware failed on %r", message)
+
+
+def _called(
+    function: Callable[[Message], Any], message: Message
+) -> tuple[Any, BaseException | None]:
+    """What a plain function returned, or raised: not every exception can pass through a future."""
+    try:
+        return function(message), None
+    except (KeyboardInterrupt, StopIteration) as error:
+        return None, _unusual(error)
+    except BaseException as error:  # noqa: BLE001 - judged in the event loop
+        return None, error
+
+
+def _as_failure(error: BaseException) -> Exception | None:
+    """The error of an attempt that failed; None if it is not the handler's own."""
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, SystemExit):
+        return _unusual(error)
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling():
+        return _unusual(error)
+    return None
+
+
+def _unusual(error: BaseException) -> Exception:
+    """A handler must not end the process, or its own lane: that is a failure like another."""
+    failure = RuntimeError(f"the handler raised {letters.describe(error)}")
+    failure.__cause__ = error
+    return failure

@@ -1,6 +1,7 @@
 """A small HTTP endpoint for those who watch a worker: Kubernetes and Prometheus.
 
-    GET /health    200 while the process works, 503 once it is stopping: restart it if this fails
+    GET /health    200 while the process works, 503 once it is stopping or the work on a queue has
+                   failed for a reason that no rule is for: restart it if this fails
     GET /ready     200 once the member is in its group, 503 before that and while it is drained
     GET /metrics   counters for Prometheus
 

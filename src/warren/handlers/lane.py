@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 #: keep the connection from being read.
 TURNS = 16
 
+#: The key of messages whose own can't be had.
+_NO_KEY = object()
+
 Work = Callable[["Delivery"], Awaitable[None]]
 
 
@@ -40,8 +43,11 @@ class Lane:
         queue: str,
         handling: Handling,
         key: Callable[[Delivery], Hashable] | None = None,
+        broken: Callable[[str, Exception], None] = lambda queue, error: None,
     ) -> None:
         self.queue = queue
+        self._broken = broken
+        self._told_of_key = False
         self.handling = handling
         self._work: Work
         self._key = key
@@ -67,7 +73,7 @@ class Lane:
         self._work = work
         run = self._by_arrival if self._key is None else self._by_key
         self._workers = [
-            asyncio.create_task(run(), name=f"lane {self.queue} {n}")
+            asyncio.create_task(self._guarded(run), name=f"lane {self.queue} {n}")
             for n in range(self.handling.concurrency)
         ]
 
@@ -82,13 +88,7 @@ class Lane:
 
     async def stop(self, within_s: float) -> bool:
         """Begin nothing new, wait for what runs. False: it took too long and was cancelled."""
-        self._stopping.set()
-        self._waiting.clear()
-        self._behind.clear()
-        while self._idle:
-            waiter = self._idle.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        self._begin_nothing()
         if not self._workers:
             return True
         _, late = await asyncio.wait(self._workers, timeout=within_s)
@@ -97,6 +97,24 @@ class Lane:
         if late:
             await asyncio.wait(late)
         return not late
+
+    def _begin_nothing(self) -> None:
+        self._stopping.set()
+        self._waiting.clear()
+        self._behind.clear()
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
+        """The last guard: an error that no rule is for must not leave the queue held and idle."""
+        try:
+            await run()
+        except Exception as error:
+            log.exception("the work on queue %s has failed; it is given back", self.queue)
+            self._begin_nothing()
+            self._broken(self.queue, error)
 
     async def _by_arrival(self) -> None:
         waiting, work, stopping = self._waiting, self._work, self._stopping
@@ -134,7 +152,7 @@ class Lane:
         self._running += 1
         try:
             turns = 0
-            while mine:
+            while mine and not self._stopping.is_set():
                 await self._work(mine.popleft())
                 turns += 1
                 if turns % TURNS == 0:
@@ -147,11 +165,21 @@ class Lane:
     def _key_of(self, delivery: Delivery) -> Any:
         assert self._key is not None
         try:
-            return self._key(delivery)
-        except Exception:  # noqa: BLE001
-            # The handler will meet the same message and fail on it by the rules.
-            log.warning("key of a message of %s failed; it is kept apart", self.queue)
-            return None
+            key = self._key(delivery)
+            hash(key)
+        except Exception as error:  # noqa: BLE001 - people's own function
+            # The handler will meet the same message, and fail on it by the rules if it has to.
+            if not self._told_of_key:
+                self._told_of_key = True
+                log.warning(
+                    "key= of the handler of %s fails (%s: %s); such messages are handled one at a "
+                    "time, in the order they came",
+                    self.queue,
+                    type(error).__name__,
+                    error,
+                )
+            return _NO_KEY
+        return key
 
     async def _wake(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -30,7 +30,13 @@ def failure(attempt: int, error: BaseException, member: str, at_ms: int) -> dict
 
 
 def describe(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error that can't even say what it is
+        said = "(its text can't be had)"
+    kind = type(error).__name__
+    # A header is UTF-8: half a character must not keep the letter from being sent.
+    text = f"{kind}: {said}".encode(errors="replace").decode() if said else kind
     return text if len(text) <= MOST_ERROR_CHARS else text[: MOST_ERROR_CHARS - 1] + "…"
 
 

@@ -67,12 +67,11 @@ class Outbox:
             mandatory=mandatory,
         )
 
-    async def reply(self, message: Message, result: Any) -> None:
+    async def reply(self, message: Message, body: bytes, properties: Properties) -> None:
         """Answer a request where its reply-to says. Nobody waiting any more is no error."""
         asked = message.properties
-        body, filled = encoded(result, None)
         filled = replace(
-            filled,
+            properties,
             correlation_id=asked.correlation_id or asked.message_id,
             headers=tracing.outgoing(None),
             delivery_mode=None,

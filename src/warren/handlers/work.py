@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.client.backoff import Backoff
 from warren.groups.listener import Listener
+from warren.handlers import letters
 from warren.handlers.attempts import Attempts, Shop
 from warren.handlers.lane import Lane
 from warren.handlers.message import Message
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: A group takes the queue away when its drain time is over; a lane need not know how long that is.
 _UNTIL_CANCELLED_S = 1e6
+#: Before a queue is claimed again whose work failed for a reason that nobody thought of.
+RETRY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Work(Listener):
         self._shop = shop
         self._moved = moved
         self._lanes: dict[str, Lane] = {}
+        self._broken: dict[str, tuple[str, int]] = {}
         self.counters: dict[str, QueueCounters] = {}
 
     @property
@@ -66,7 +70,7 @@ class Work(Listener):
     async def assigned(self, queue: str) -> None:
         handler = self._handler_of(queue)
         counters = self.counters.setdefault(queue, QueueCounters())
-        lane = Lane(queue, handler.handling, self._key_of(queue, handler))
+        lane = Lane(queue, handler.handling, self._key_of(queue, handler), self._failed)
         lane.start(
             Attempts(queue, handler.handling, handler.function, self._shop, counters, lane.stopping)
         )
@@ -86,6 +90,19 @@ class Work(Listener):
         if lane is not None:
             await lane.stop(0)
             self._moved()
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Queues whose work failed in a way that no rule is for, until a message gets through."""
+        return {
+            queue: error
+            for queue, (error, handled) in self._broken.items()
+            if queue in self._lanes and self.counters[queue].handled == handled
+        }
+
+    def _failed(self, queue: str, error: Exception) -> None:
+        self._broken[queue] = (letters.describe(error), self.counters[queue].handled)
+        self.group.give_back(queue, f"its handler failed: {error}", retry_s=RETRY_S)
 
     def _handler_of(self, queue: str) -> Handler:
         return next(each for each in self._handlers if each.takes(queue))

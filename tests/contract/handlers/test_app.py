@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import sys
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import warren
 from tests.contract.handlers.conftest import Bench, until
 from warren.errors import ConfigError, HostUnreachable
+from warren.handlers.attempts import Attempts
 
 
 async def test_returning_acknowledges_and_order_is_kept(bench: Bench) -> None:
@@ -212,6 +215,97 @@ async def test_a_request_is_answered(bench: Bench) -> None:
         answer = await asyncio.wait_for(answers, 20)
     assert (answer.body, answer.properties.correlation_id) == (b'{"twice":42}', "c7")
     assert answer.properties.content_type == "application/json"
+
+
+async def cancels_itself(message: warren.Message) -> None:
+    raise asyncio.CancelledError
+
+
+async def exits(message: warren.Message) -> None:
+    sys.exit(3)
+
+
+def exits_in_a_thread(message: warren.Message) -> None:
+    sys.exit(3)
+
+
+def stops_iterating(message: warren.Message) -> None:
+    next(iter(()))
+
+
+async def replies_with_what_json_has_no_word_for(message: warren.Message) -> Any:
+    return {"at": datetime.now(UTC)}
+
+
+@pytest.mark.parametrize(
+    ("handle", "error"),
+    [
+        (cancels_itself, "RuntimeError: the handler raised CancelledError"),
+        (exits, "RuntimeError: the handler raised SystemExit: 3"),
+        (exits_in_a_thread, "RuntimeError: the handler raised SystemExit: 3"),
+        (stops_iterating, "RuntimeError: the handler raised StopIteration"),
+        (replies_with_what_json_has_no_word_for, "TypeError: Object of type datetime"),
+    ],
+)
+async def test_whatever_a_handler_does_is_an_attempt_and_the_queue_goes_on(
+    bench: Bench, handle: Any, error: str
+) -> None:
+    queue = await bench.queue()
+    app = bench.app()
+    app.handler(queue, retries=1, backoff=0.01)(handle)
+    await bench.publish(queue, b"1", b"2", reply_to="nobody")
+    async with app:
+        letters = [await bench.next_of(bench.dead) for _ in range(2)]
+        assert [letter.body for letter in letters] == [b"1", b"2"]
+        assert all(letter.headers["x-warren-error"].startswith(error) for letter in letters)
+        assert [letter.headers["x-warren-attempts"] for letter in letters] == [2, 2]
+
+
+async def test_messages_whose_key_can_not_be_used_are_handled_one_by_one(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = await bench.queue()
+    app, seen = bench.app(), []
+
+    @app.handler(queue, concurrency=3, key=lambda message: [1])
+    async def handle(message: warren.Message) -> None:
+        await asyncio.sleep(0)
+        seen.append(int(message.body))
+
+    await bench.publish(queue, *(b"%d" % n for n in range(20)))
+    async with app:
+        await until(lambda: len(seen) == 20)
+    assert seen == list(range(20))
+    assert caplog.text.count("unhashable type: 'list'") == 1
+
+
+async def test_an_error_of_our_own_gives_the_queue_back_and_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = await bench.queue()
+    app, seen = bench.app(), []
+    settle = Attempts.__call__
+    damaged = asyncio.Event()
+
+    async def breaks(self: Attempts, delivery: Any) -> None:
+        if not damaged.is_set():
+            raise LookupError("a bug")
+        await settle(self, delivery)
+
+    monkeypatch.setattr(Attempts, "__call__", breaks)
+
+    @app.handler(queue)
+    async def handle(message: warren.Message) -> None:
+        seen.append(message.body)
+
+    await bench.publish(queue, b"1", b"2")
+    async with app:
+        await until(lambda: app.snapshot()["broken"] == {queue: "LookupError: a bug"})
+        damaged.set()
+        await until(lambda: len(seen) == 2)
+        await until(lambda: app.snapshot()["broken"] == {})
+    assert seen == [b"1", b"2"]
+    assert f"work on queue {queue} has failed" in caplog.text
 
 
 async def test_a_plain_function_runs_in_a_thread(bench: Bench) -> None:
