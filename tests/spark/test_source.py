@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import tables
@@ -164,6 +165,8 @@ def test_a_stream_is_read_by_its_own_offsets_and_without_a_ledger(
     ("options", "words"),
     [
         ({"maxMessagePerTrigger": "5"}, "did you mean 'maxMessagesPerTrigger'"),
+        ({"startingOffset": "frist"}, "must be first, last, next or an offset"),
+        ({"peek": "true"}, "look with spark.read"),
         ({"queues": "nowhere-at-all"}, "no queue 'nowhere-at-all'"),
         ({"uri": "amqp://guest:wrong@{host}:{port}/"}, "refused the login of 'guest'"),
     ],
@@ -214,6 +217,30 @@ def test_a_ledger_that_vanished_stops_the_query(
 
 
 @on_one_broker
+def test_a_slip_in_an_option_is_told_when_the_table_is_named(query: Query) -> None:
+    with pytest.raises(AnalysisException, match="did you mean 'queues'"):
+        query.frame("a", queus="b")
+
+
+@on_one_broker
+def test_a_password_in_a_url_is_in_no_plan_of_any_session(
+    query: Query, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden = "spark.sql.redaction.options.regex"
+    ours = query.spark.conf.get(hidden)
+    query.spark.conf.unset(hidden)  # as it is in a session that is not warren's
+    try:
+        reader = query.spark.readStream.format("rabbitmq").option("queues", "a")
+        reader.option("url", "amqp://ann:sesame@127.0.0.1:1/").load().explain(True)
+    finally:
+        query.spark.conf.set(hidden, str(ours))
+
+    shown = capsys.readouterr().out
+    assert "queues=a" in shown
+    assert "sesame" not in shown
+
+
+@on_one_broker
 def test_a_password_is_in_no_plan(query: Query, capsys: pytest.CaptureFixture[str]) -> None:
     frame = query.frame("a", uri="amqp://ann:sesame@127.0.0.1:1/", password="open-sesame")
 
@@ -242,6 +269,29 @@ def test_a_batch_read_drains_what_is_there_once(query: Query, channel: Channel, 
     assert bodies(batch(query, queue)) == [5, 6, 7]
     assert bodies(batch(query, queue)) == []
     assert channel.count(queue) == 0
+
+
+def test_a_batch_read_of_a_stream_takes_nothing_and_needs_no_ledger(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("spark")
+    channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+    publish(channel, stream, range(5))
+
+    reader = query.spark.read.format("rabbitmq").options(uri=query.uri, queues=stream)
+    for more in ({}, {"peek": "true"}, {}):
+        assert bodies(reader.options(**more).load()) == list(range(5))
+    assert bodies(reader.option("startingOffset", "3").load()) == [3, 4]
+
+
+def test_peek_needs_no_single_active_consumer(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    quorum = name("spark")
+    channel.declare(quorum, durable=True, arguments={"x-queue-type": "quorum"})
+    publish(channel, quorum, range(3))
+
+    assert bodies(batch(query, quorum, peek="true")) == [0, 1, 2]
 
 
 @on_one_broker

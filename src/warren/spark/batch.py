@@ -6,24 +6,26 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import Tap, count_ready
+from warren.client.blocking_reader import EXCLUSIVE, Tap, count_ready
 from warren.errors import AccessRefused, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain
 from warren.spark.drain_job import Range, slices
-from warren.spark.driver import default_tasks, need_ledger
+from warren.spark.driver import default_tasks, mode_of, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
-from warren.spark.queues import Catalog, require_there
+from warren.spark.queues import Catalog, QueueInfo, require_there
 from warren.spark.selection import Selection
+from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
 
 #: The most that a queue can be asked to show: AMQP's prefetch has 16 bits.
 _MOST_PEEKED = 65_535
@@ -48,28 +50,38 @@ class QueueReader(DataSourceReader):
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options = SourceOptions.parse(given)
         self._selection = Selection(schema)
-        if not self._options.peek:
-            need_ledger(self._options)
 
     # -- when it is planned ----------------------------------------------------------------------
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
             queues = Catalog(options).queues(link)
-            counts = count_ready(link, list(queues))
-        ready = shares(require_there(options, counts), options.max_messages)
-        start = dict.fromkeys(ready, 0) if options.peek else self._ends(ready)
+            plain = [name for name, info in queues.items() if info.kind != STREAM]
+            ready = require_there(options, count_ready(link, plain))
+            start = dict.fromkeys(ready, 0) if options.peek else self._ends(ready)
+            for name in queues.keys() - set(plain):
+                start[name] = stream_start(link, name, options.starting_offset)
+                ready[name] = max(0, stream_end(link, name) - start[name])
+        ready = shares(ready, options.max_messages)
         end = {queue: start[queue] + count for queue, count in ready.items()}
         run = f"read {secrets.token_hex(8)}"
         tasks = options.min_partitions or default_tasks()
         found = [
-            BatchPartition([Range(*each, queues[each[0]].mode, True) for each in task], run)
+            BatchPartition([Range(*each, self._mode(queues[each[0]]), True) for each in task], run)
             for task in spread(start, end, tasks)
         ]
         return found or [BatchPartition([], run)]
 
+    def _mode(self, info: QueueInfo) -> str:
+        """How a queue is held while it is read; to look, any way to have it alone will do."""
+        if self._options.peek and info.kind == "quorum" and not info.single_active:
+            return EXCLUSIVE
+        return mode_of(info)
+
     def _ends(self, queues: Mapping[str, int]) -> dict[str, int]:
-        """Where the ledger ends; what it no longer needs goes."""
+        """Where the ledger ends; what it no longer needs goes. Streams need none."""
+        if not queues:
+            return {}
         ledger = Ledger.at(need_ledger(self._options))
         ledger.create()
         ledger.claim("batch reads")
@@ -88,11 +100,16 @@ class QueueReader(DataSourceReader):
         return self._selection.cut(self._rows(partition))
 
     def _rows(self, partition: BatchPartition) -> Iterator[pa.RecordBatch]:
-        if self._options.peek:
-            return peek(self._options, partition.ranges)
+        streams = [each for each in partition.ranges if each.mode == STREAM]
+        queues = [each for each in partition.ranges if each.mode != STREAM]
+        return chain(stream_rows(self._options, streams), self._queue_rows(partition.run, queues))
+
+    def _queue_rows(self, run: str, queues: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        if self._options.peek or not queues:
+            return peek(self._options, queues)
         ledger = Ledger.at(need_ledger(self._options))
-        drain = Drain(self._options, ledger, run=partition.run, own_only=True)
-        return ahead(drain.rows(partition.ranges), AHEAD)
+        drain = Drain(self._options, ledger, run=run, own_only=True)
+        return ahead(drain.rows(queues), AHEAD)
 
 
 def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
@@ -101,14 +118,14 @@ def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordB
         with BlockingConnection.open(options.endpoints, name="warren spark peek") as link:
             tap = link.begin_channel(Tap)
             tap.start(wanted.queue, wanted.mode, min(_MOST_PEEKED, wanted.end - wanted.start))
-            deadline = time.monotonic() + options.drain_timeout_s
+            seen, deadline = 0, time.monotonic() + options.drain_timeout_s
             while tap.is_open and not (tap.done and tap.consuming):
-                if link.pump(_QUIET_S):
-                    deadline = time.monotonic() + options.drain_timeout_s
+                if not link.pump(_QUIET_S):
+                    tap.ask()
+                if len(tap.took) > seen:
+                    seen, deadline = len(tap.took), time.monotonic() + options.drain_timeout_s
                 elif time.monotonic() > deadline:
                     break
-                else:
-                    tap.ask()
             if not tap.is_open:
                 raise _refused(wanted.queue, tap.refusal)
             tap.close()

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from warren.spark.columns import DDL
+from warren.spark.options import SourceOptions
 
 
 class RabbitDataSource(DataSource):
@@ -18,6 +19,8 @@ class RabbitDataSource(DataSource):
         return "rabbitmq"
 
     def schema(self) -> str:
+        # Asked first when something is read: a slip in an option is told by load() already.
+        SourceOptions.parse(dict(self.options))
         return DDL
 
     def reader(self, schema: StructType) -> Any:

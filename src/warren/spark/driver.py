@@ -170,7 +170,7 @@ class Driver:
         return [
             QueuePartition(
                 [
-                    Range(queue, first, last, _mode(kinds.get(queue)), suspicious)
+                    Range(queue, first, last, mode_of(kinds.get(queue)), suspicious)
                     for queue, first, last in task
                 ],
                 ledger,
@@ -231,7 +231,7 @@ class Driver:
             self._link = None
 
 
-def _mode(info: QueueInfo | None) -> str:
+def mode_of(info: QueueInfo | None) -> str:
     if info is None:
         return EXCLUSIVE  # it is gone, or its pattern is: the drain will see
     return STREAM if info.kind == STREAM else info.mode

@@ -48,6 +48,14 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _offset(value: str) -> str:
+    """Where to begin in a stream: as RabbitMQ's x-stream-offset."""
+    text = value.strip().lower()
+    if text in ("first", "last", "next") or (text.isascii() and text.isdigit()):
+        return text
+    raise ValueError("must be first, last, next or an offset")
+
+
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -90,6 +98,8 @@ CONNECTION: tuple[Option, ...] = (
     Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`, with the "
            "parameters of [the client's URLs](client.md); several, separated by commas, are tried "
            "in order", secret=True),
+    Option("url", _text, "the same as `uri`; Spark itself hides what is in an option of this name",
+           secret=True),
     Option("host", _text, "instead of `uri`", "127.0.0.1"),
     Option("port", _whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
     Option("vhost", _text, "instead of `uri`", "/"),
@@ -126,7 +136,7 @@ READING: tuple[Option, ...] = (
            3600.0, shown="1h"),
     Option("peek", _flag, "`spark.read` only: look at the messages, leave them in the queue",
            False),
-    Option("startingOffset", _text, "streams only: `first`, `last`, `next` or a number", "first"),
+    Option("startingOffset", _offset, "streams only: `first`, `last`, `next` or a number", "first"),
 )  # fmt: skip
 
 #: What the sink knows besides: the sink's own module adds the defaults for property columns.
@@ -210,7 +220,8 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     values = {**values, "connectTimeoutMs": values["connectTimeoutMs"] / 1000}
     silent = {name: values[option] for option, name in _WHERE.items() if option in _UNSAID}
     over = {name: values[option] for option, name in _WHERE.items() if option.lower() in named}
-    uris = _BETWEEN_URIS.split(values["uri"].strip()) if values["uri"] else []
+    said = values["uri"] or values["url"] or ""
+    uris = _BETWEEN_URIS.split(said.strip()) if said else []
     bases = [base for uri in uris for base in parse_uri(uri, **silent)]
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 

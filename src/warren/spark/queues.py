@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,9 +13,18 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, queue_kind
 from warren.client.endpoint import Endpoint
 from warren.client.management import Management
-from warren.errors import ConfigError, ManagementError, NotFound, NotSingleActive, QueueMissing
+from warren.errors import (
+    ApiUnreachable,
+    ConfigError,
+    ManagementError,
+    NotFound,
+    NotSingleActive,
+    QueueMissing,
+)
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import is_pattern
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,7 @@ class Catalog:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._known: dict[str, QueueInfo] = {}
+        self._warned = False
 
     def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
         """All of them; a queue that is not there yet has no kind."""
@@ -51,6 +62,9 @@ class Catalog:
         for name in names:
             if name not in self._known or not self._known[name].kind:
                 self._known[name] = self._ask(link, name)
+        if not self._known and not self._warned:
+            log.warning("no queue matches %s yet", ", ".join(patterns))
+            self._warned = True
         return {name: self._known[name] for name in sorted(self._known)}
 
     def _list(self, patterns: list[str]) -> None:
@@ -60,8 +74,8 @@ class Catalog:
         except ManagementError as error:
             raise ConfigError(
                 "queues",
-                f"a pattern needs the management API, and it can't be asked ({error}): say where "
-                "it is with the option managementUri, or name the queues one by one",
+                f"a pattern needs the management API, which can't be asked ({_why(error)}): say "
+                "where it is with the option managementUri, or name the queues one by one",
                 SOURCE,
             ) from None
         plain = {name: info for name, info in self._known.items() if name in self._options.queues}
@@ -105,6 +119,12 @@ def _management(options: SourceOptions) -> Management:
     host = f"[{at.host}]" if ":" in at.host else at.host
     url = f"{at.scheme}://{quote(login.user, safe='')}@{host}:{at.address[1]}"
     return Management(url, password=login.password, timeout_s=10.0, ca_file=amqp.ca_file)
+
+
+def _why(error: ManagementError) -> str:
+    if isinstance(error, ApiUnreachable):  # its own remedy is for a command line
+        return f"nothing answers at {error.address}: {error.reason}"
+    return str(error)
 
 
 def require_there(options: SourceOptions, counts: Mapping[str, int | None]) -> dict[str, int]:

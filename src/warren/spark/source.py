@@ -18,11 +18,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from warren.errors import ConfigError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.drain import Drain
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger import Ledger
-from warren.spark.options import SourceOptions
+from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset
 from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_rows
@@ -45,6 +46,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def driver(self) -> Driver:
+        if self._options.peek:
+            raise ConfigError(
+                "peek", "readStream takes what it reads: look with spark.read", SOURCE
+            )
         if self._driver is None:
             self._driver = Driver(self._options)
         return self._driver

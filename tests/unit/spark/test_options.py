@@ -53,6 +53,23 @@ def test_an_option_wins_over_the_uri_and_the_uri_over_a_default() -> None:
     assert (over.heartbeat_s, over.connect_timeout_s) == (7, 0.8)
 
 
+def test_url_is_another_name_of_uri() -> None:
+    (endpoint,) = parse(url="amqp://ann:secret@mq/v").endpoints
+
+    assert (endpoint.host, endpoint.user, endpoint.vhost) == ("mq", "ann", "v")
+
+
+@pytest.mark.parametrize("given", ["first", "Last", " next", "0", "17"])
+def test_a_stream_may_begin_where_rabbitmq_says(given: str) -> None:
+    assert parse(startingOffset=given).starting_offset == given.strip().lower()
+
+
+@pytest.mark.parametrize("given", ["frist", "-1", "1.5", ""])
+def test_a_stream_begins_nowhere_else(given: str) -> None:
+    with pytest.raises(ConfigError, match="must be first, last, next or an offset"):
+        parse(startingOffset=given)
+
+
 def test_queues_are_split_at_commas() -> None:
     assert parse(queues="orders, returns.*").queues == ("orders", "returns.*")
 
