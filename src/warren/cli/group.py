@@ -47,11 +47,13 @@ def add_parser(commands: Any) -> None:
         "--every-s", type=float, default=1.0, metavar="S", help="how often (default 1)"
     )
     parser.add_argument("--count", type=int, metavar="N", help="end after so many times")
-    parser = add("drain", "empty a member before it is stopped", _drain, group=True, member=True)
+    parser = add(
+        "drain", "empty a member before it is stopped", _drain, JSON, group=True, member=True
+    )
     parser.add_argument("--undo", action="store_true", help="give it queues again")
-    add("pause", "have nobody work on a queue", _pause, group=True, queue=True)
-    add("resume", "have a paused queue worked on again", _resume, group=True, queue=True)
-    add("move", "give a queue to a member", _move, group=True, queue=True, member=True)
+    add("pause", "have nobody work on a queue", _pause, JSON, group=True, queue=True)
+    add("resume", "have a paused queue worked on again", _resume, JSON, group=True, queue=True)
+    add("move", "give a queue to a member", _move, JSON, group=True, queue=True, member=True)
 
 
 class _Adder:
@@ -140,25 +142,24 @@ def _drain(options: argparse.Namespace) -> int:
     member = options.member
     _known(_state(options), "member", member)
     if options.undo:
-        done = _ask(options, Command("undrain", member=member), lambda s: not _drained(s, member))
-        return _tell(f"{member} gets queues again", done)
+        command = Command("undrain", member=member)
+        done = _ask(options, command, lambda state: not _drained(state, member))
+        return _tell(options, command, f"{member} gets queues again", done)
+    command = Command("drain", member=member)
     done = _ask(
-        options,
-        Command("drain", member=member),
-        lambda state: _drained(state, member) and not _held(state, member),
+        options, command, lambda state: _drained(state, member) and not _held(state, member)
     )
-    return _tell(f"{member} is drained and may be stopped", done)
+    return _tell(options, command, f"{member} is drained and may be stopped", done)
 
 
 def _pause(options: argparse.Namespace) -> int:
     queue = options.queue
     _known(_state(options), "queue", queue)
+    command = Command("pause", queue=queue)
     done = _ask(
-        options,
-        Command("pause", queue=queue),
-        lambda state: _paused(state, queue) and _holder(state, queue) is None,
+        options, command, lambda state: _paused(state, queue) and _holder(state, queue) is None
     )
-    return _tell(f"nobody works on {queue}; messages wait in it", done)
+    return _tell(options, command, f"nobody works on {queue}; messages wait in it", done)
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -166,7 +167,7 @@ def _resume(options: argparse.Namespace) -> int:
     _known(_state(options), "queue", queue)
     command = Command("resume", queue=queue)
     done = _ask(options, command, lambda state: not _paused(state, queue))
-    return _tell(f"{queue} is worked on again", done)
+    return _tell(options, command, f"{queue} is worked on again", done)
 
 
 def _move(options: argparse.Namespace) -> int:
@@ -174,12 +175,27 @@ def _move(options: argparse.Namespace) -> int:
     state = _state(options)
     _known(state, "queue", queue)
     _known(state, "member", member)
-    done = _ask(
-        options,
-        Command("move", queue=queue, member=member),
-        lambda state: _holder(state, queue) == member,
-    )
-    return _tell(f"{member} works on {queue}", done)
+    _movable(state, queue, member)
+    command = Command("move", queue=queue, member=member)
+    done = _ask(options, command, lambda state: _holder(state, queue) == member)
+    return _tell(options, command, f"{member} works on {queue}", done)
+
+
+def _movable(state: GroupState, queue: str, member: str) -> None:
+    """Refuse at once what would never happen."""
+    group = state.group
+    (to,) = (each for each in state.members if each.member == member)
+    if _paused(state, queue):
+        why = f"'{queue}' is paused: warren group resume {group} {queue} first"
+    elif to.drained:
+        why = f"'{member}' is drained: warren group drain {group} {member} --undo first"
+    elif not to.present:
+        why = f"'{member}' is away"
+    elif to.weight <= 0:
+        why = f"'{member}' has a weight of 0 and takes no queues"
+    else:
+        return
+    raise GroupCommandFailed(f"can't move '{queue}' to '{member}': {why}")
 
 
 def _ask(
@@ -210,7 +226,12 @@ def _ask(
         time.sleep(_LOOK_S)
 
 
-def _tell(text: str, done: bool) -> int:
+def _tell(options: argparse.Namespace, command: Command, text: str, done: bool) -> int:
+    if options.json:
+        named = {"member": command.member, "queue": command.queue}
+        of = {kind: name for kind, name in named.items() if name}
+        output.say_json({"group": options.group, "command": command.kind, **of, "done": done})
+        return 0
     output.say(output.clean(text if done else "asked for"))
     return 0
 

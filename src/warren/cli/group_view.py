@@ -41,7 +41,7 @@ QUEUES = (
     Column("lag_s", "lag s", "number", spare=2),
     Column("rate", "rate", "rate", spare=2),
     Column("consumers", "consumers", "number", spare=5),
-    Column("is", "is", spare=1),
+    Column("is", "is"),
 )
 PAST = (
     Column("at_ms", "at", "time"),
@@ -98,11 +98,13 @@ def queues_of(state: GroupState, oldest: Mapping[str, float]) -> list[Row]:
     return [
         {
             "queue": each.queue,
-            "member": each.member,
+            # Nobody works on a paused one; it keeps its place with the member in brackets.
+            "member": f"({each.member})" if each.paused and each.member else each.member,
             "messages": each.messages,
             "lag_s": max(0, round(now - oldest[each.queue])) if each.queue in oldest else None,
             "rate": round(each.rate, 1),
-            "consumers": each.consumers,
+            # The broker's figure may be from before the pause.
+            "consumers": None if each.paused else each.consumers,
             "is": "; ".join(filter(None, ["paused" if each.paused else "", each.problem])),
         }
         for each in state.queues

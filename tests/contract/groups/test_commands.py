@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +20,7 @@ from tests.contract.cli.conftest import Cli, cli, refused
 from tests.support.brokers import TestBroker
 from tests.support.etcd import Etcd
 from tests.support.eventually import eventually
+from tests.support.process import ENVIRONMENT
 from tests.support.servers import free_ports
 from warren.amqp.properties import Properties
 from warren.client import Delivery, connect
@@ -201,6 +206,33 @@ def test_a_queue_is_moved_to_a_member(
     assert queue in holders(state())["bob"]
 
 
+def test_what_was_asked_is_told_to_programs(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    queue = running.queues[0]
+    asked = {"group": running.name, "queue": queue, "done": True}
+    said = json.loads(told("pause", running.name, queue, "--json"))
+    assert said == {**asked, "command": "pause"}
+    said = json.loads(told("resume", running.name, queue, "--json"))
+    assert said == {**asked, "command": "resume"}
+    balanced(state)
+
+
+def test_a_paused_queue_is_shown_as_nobodys(
+    told: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
+) -> None:
+    balanced(state)
+    queue = running.queues[0]
+    told("pause", running.name, queue)
+    lines = [line.split() for line in told("describe", running.name, "--queues").splitlines()]
+    (row,) = [line for line in lines if line[:1] == [queue]]
+    assert row[1] in ("(ann)", "(bob)")
+    assert row[-1] == "paused"
+    told("resume", running.name, queue)
+    balanced(state)
+
+
 # -- what goes wrong -----------------------------------------------------------------------------
 def test_a_group_that_is_not_there_is_told_with_the_nearest(
     refused: Callable[..., str], state: Callable[[], dict[str, object]], running: Running
@@ -211,6 +243,36 @@ def test_a_group_that_is_not_there_is_told_with_the_nearest(
     assert complaint.startswith(f"nobody is in group '{running.name}x' at ")
     assert complaint.endswith(f"did you mean '{running.name}'?")
     assert "guest:guest" not in complaint
+
+
+def test_a_move_that_can_not_happen_is_refused_at_once(
+    told: Callable[..., str],
+    refused: Callable[..., str],
+    state: Callable[[], dict[str, object]],
+    running: Running,
+) -> None:
+    queue = balanced(state)["ann"][0]
+    move = ("group", "move", running.name, queue, "bob", "--coordinator", running.coordinator)
+    told("pause", running.name, queue)
+    assert f"'{queue}' is paused: warren group resume" in refused(*move)
+    told("resume", running.name, queue)
+    told("drain", running.name, "bob")
+    assert "'bob' is drained: warren group drain" in refused(*move)
+    told("drain", running.name, "bob", "--undo")
+    balanced(state)
+
+
+def test_a_group_that_nobody_is_in_is_told_in_one_line(broker: TestBroker) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "warren", "group", "describe", "billing-of-nobody"],
+        env={**ENVIRONMENT, "WARREN_COORDINATOR": broker.url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"warren: nobody is in group 'billing-of-nobody' .*\n", done.stderr)
 
 
 def test_a_member_or_queue_that_is_not_there_is_told(

@@ -130,7 +130,7 @@ write down when they begin with a message and when they have ended;
 *Done twice* are messages that a member had ended when it died or lost its connection, before the
 broker had its acknowledgement: they came again, flagged redelivered. *Longest gap* is the longest
 time that a message at its turn had to wait in any queue: with `kill -9` how fast queues are taken
-over, with SIGSTOP how long a hung member is waited for (two to three heartbeats, of one second
+over, with SIGSTOP how long a hung member is waited for (two `heartbeat_s` at most, of 2 s
 here), with a killed broker how long that takes to start.
 
 """

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import warren
+from warren.client import Delivery
 
 
-async def nothing(delivery: warren.Delivery) -> None: ...
+async def nothing(delivery: Delivery) -> None: ...
 
 
 @pytest.mark.parametrize(

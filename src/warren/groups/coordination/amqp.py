@@ -175,7 +175,8 @@ class AmqpCoordinator(Coordinator):
         async with connect(self.url, name=f"{self.group} reader", reconnect=False) as connection:
             channel = await connection.channel()
             queue = (await channel.declare_queue(exclusive=True, auto_delete=True)).name
-            await channel.consume(queue, answered, no_ack=True)
+            # What closes the channel is told by the publish below, in our own words.
+            await channel.consume(queue, answered, no_ack=True, on_cancel=lambda error: None)
             try:
                 await channel.publish(
                     words.encode(value),
