@@ -14,6 +14,7 @@ from tests.integration.broker_api.steps import closed_with, queue_of
 from tests.support.eventually import eventually
 from tests.support.wire import Channel, Connection
 from tests.support.wire_frames import Gone
+from warren.server.faults import Faults
 from warren.testing import FakeClock
 
 
@@ -67,6 +68,59 @@ def test_a_cut_connection_gives_its_messages_back(
     again = connect().channel().get("orders")
     assert again is not None
     assert (again.body, again.method.redelivered) == (b"one", True)
+
+
+def test_one_connection_is_cut_by_the_name_its_client_gave(
+    broker: warren.Broker, connect: Callable[..., Connection]
+) -> None:
+    billing = connect(properties={"connection_name": "billing"})
+    others = [connect(properties={"connection_name": "shipping"}), connect()]
+
+    assert broker.faults.cut_connections(name="billing") == 1
+    with pytest.raises(Gone):
+        billing.wire.read(5)
+    for other in others:
+        other.channel().sync()
+    assert broker.faults.cut_connections(name="billing") == 0
+
+
+def test_connections_are_cut_by_their_user(
+    broker: warren.Broker, connect: Callable[..., Connection]
+) -> None:
+    broker.add_user("ann", "secret")
+    broker.set_permissions("ann")
+    hers, ours = connect(user="ann", password="secret"), connect()
+
+    assert broker.faults.cut_connections(user="ann", name="billing") == 0
+    assert broker.faults.cut_connections(user="ann") == 1
+    with pytest.raises(Gone):
+        hers.wire.read(5)
+    ours.channel().sync()
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda faults: faults.cut_connections(-3), "chance"),
+        (lambda faults: faults.cut_connections(name=7), "name"),
+        (lambda faults: faults.drop_confirms("x"), "chance"),
+        (lambda faults: faults.drop_confirms(7), "chance"),
+        (lambda faults: faults.drop_confirms(float("nan")), "chance"),
+        (lambda faults: faults.delay_confirms("5"), "delay_s"),
+        (lambda faults: faults.delay_confirms(-5), "delay_s"),
+        (lambda faults: faults.delay_confirms(float("inf")), "delay_s"),
+        (lambda faults: faults.cancel_consumers(7), "queue"),
+    ],
+)
+def test_an_argument_that_can_t_be_meant_is_told_at_once(
+    broker: warren.Broker, channel: Channel, call: Callable[[Faults], object], argument: str
+) -> None:
+    channel.confirm()
+    with pytest.raises(warren.ConfigError, match=rf"^{argument} \(\w+\): .* is not a "):
+        call(broker.faults)
+
+    publish(channel)
+    assert confirmed(channel) == [1]
 
 
 def test_the_same_seed_cuts_the_same_connections() -> None:
@@ -229,6 +283,34 @@ def test_consumers_of_another_vhost_are_cancelled_there_only(
     assert broker.faults.cancel_consumers("orders", vhost="other") == 1
     assert there.expect(spec.Basic.Cancel)
     assert here.quiet(0.05)
+
+
+def test_one_consumer_is_cancelled_by_its_tag(broker: warren.Broker, channel: Channel) -> None:
+    channel.declare("orders")
+    first, second = channel.consume("orders"), channel.consume("orders")
+
+    assert broker.faults.cancel_consumers("orders", tag=second) == 1
+    assert channel.expect(spec.Basic.Cancel).consumer_tag == second
+    assert broker.faults.cancel_consumers("orders", tag=second) == 0
+    channel.publish("orders", b"for the other")
+    assert channel.delivery().method.consumer_tag == first
+
+
+@pytest.mark.parametrize(
+    ("queue", "vhost", "told"),
+    [
+        ("ordrs", "/", "there is no queue 'ordrs' in virtual host '/'; did you mean 'orders'?"),
+        ("zz", "/", "there is no queue 'zz' in virtual host '/'"),
+        ("orders", "zz", "there is no virtual host 'zz'"),
+    ],
+)
+def test_consumers_of_what_is_not_there_can_t_be_cancelled(
+    broker: warren.Broker, channel: Channel, queue: str, vhost: str, told: str
+) -> None:
+    channel.declare("orders")
+    with pytest.raises(warren.ConfigError) as error:
+        broker.faults.cancel_consumers(queue, vhost)
+    assert error.value.problem == told
 
 
 def test_the_memory_alarm_blocks_publishers_until_it_is_cleared(
