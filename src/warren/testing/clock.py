@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+
+from warren.errors import ConfigError
 
 
 class FakeClock:
@@ -34,8 +37,7 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         """Move time forward."""
-        if seconds < 0:
-            raise ValueError(f"time can't go back ({seconds} s)")
+        _check(seconds)
         target = self._now_ms + round(seconds * 1000)
         while True:
             # Deadline by deadline: what one of them sets off may set the next.
@@ -46,3 +48,10 @@ class FakeClock:
                 run_due()
             if due >= target:
                 return
+
+
+def _check(seconds: object) -> None:
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        raise ConfigError("seconds", f"{seconds!r} is not a number of seconds", "advance")
+    if seconds < 0:
+        raise ConfigError("seconds", f"time can't go back ({seconds} s)", "advance")

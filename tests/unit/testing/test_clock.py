@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from warren.broker.timers import Timers
+from warren.errors import ConfigError
 from warren.testing import FakeClock
 
 
@@ -38,8 +41,15 @@ def test_the_day_it_begins_with_may_be_chosen() -> None:
 
 
 def test_time_does_not_go_back(clock: FakeClock) -> None:
-    with pytest.raises(ValueError, match="can't go back"):
+    with pytest.raises(ConfigError, match="can't go back"):
         clock.advance(-1)
+    assert clock.monotonic_ms() == 0
+
+
+@pytest.mark.parametrize("seconds", ["1", None, float("nan"), float("inf")])
+def test_what_is_no_time_is_told(clock: FakeClock, seconds: Any) -> None:
+    with pytest.raises(ConfigError, match=r"seconds \(advance\): .* is not a number of seconds"):
+        clock.advance(seconds)
     assert clock.monotonic_ms() == 0
 
 
