@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,6 +156,8 @@ class BrokerConfig:
 
 
 def _read_file(file: str | Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         table = tomllib.loads(Path(file).read_text())
     except FileNotFoundError:

@@ -24,7 +24,7 @@ from pika import spec
 import warren
 from tests.support.eventually import eventually
 from tests.support.wire import Connection
-from warren.server.broker import run
+from warren.server.thread import run
 
 #: How long all tests of this folder that can go on for ever may take together.
 SECONDS = float(os.environ.get("WARREN_FUZZ_SECONDS", "20"))

@@ -24,7 +24,7 @@ from tests.fuzz.arena import (
 )
 from tests.support.eventually import eventually
 from tests.support.wire import Connection
-from warren.server.broker import run
+from warren.server.thread import run
 
 PEERS = 1000
 AT_ONCE = 25

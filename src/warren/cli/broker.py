@@ -16,10 +16,14 @@ from typing import Any
 
 from warren.config import BrokerConfig
 from warren.errors import ListenError
-from warren.server.broker import Broker, run
+from warren.management import api  # noqa: F401 - now, and not when Ctrl-C is on
+from warren.server import http  # noqa: F401
+from warren.server.broker import Broker
+from warren.server.thread import run
+from warren.store import sqlite  # noqa: F401
 
 with suppress(ImportError):
-    import uvloop  # noqa: F401 - now, and not when Ctrl-C is on
+    import uvloop  # noqa: F401
 
 #: How long one thread may keep the interpreter while another wants it; Python's own is 5 ms.
 SWITCH_INTERVAL_S = 0.0005

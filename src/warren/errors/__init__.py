@@ -7,6 +7,7 @@
       UsageError                      a command line that makes no sense
       ListenError                     the port is taken, or not ours to take
       NotStarted                      a broker was asked for what it knows only while it runs
+      BrokerStopped                   a broker was told to do something after its end
       AdminError                      users, permissions, limits: a change that can't be made
       ClientError                     what a client of a broker can run into
         ConnectError                  no connection: HostUnreachable  LoginRefused  VhostRefused
@@ -48,6 +49,7 @@ from __future__ import annotations
 
 from warren.errors.base import (
     AdminError,
+    BrokerStopped,
     ConfigError,
     ListenError,
     NotStarted,
@@ -155,6 +157,7 @@ __all__ = [
     "ApiTimedOut",
     "ApiUnreachable",
     "ApiUntrusted",
+    "BrokerStopped",
     "ChannelClosed",
     "ChannelError",
     "ClientError",

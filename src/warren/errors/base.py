@@ -61,6 +61,25 @@ class NotStarted(WarrenError):
         )
 
 
+class BrokerStopped(WarrenError):
+    """A broker was told to do something after its end."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port)
+        self.host, self.port = host, port
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"the broker at {host}:{self.port} has stopped: do this inside its 'with' block"
+
+
+#: What RabbitMQ's HTTP API calls by a code, for people.
+_WORDS = {
+    "no_such_user": "there is no user '{}'",
+    "no_such_vhost": "there is no virtual host '{}'",
+}
+
+
 class AdminError(WarrenError):
     """A change of users, virtual hosts, permissions or limits that can't be made.
 
@@ -77,6 +96,8 @@ class AdminError(WarrenError):
         return [self.text, self.detail] if self.detail else self.text
 
     def __str__(self) -> str:
+        if self.text in _WORDS:
+            return _WORDS[self.text].format(self.detail)
         return f"{self.text}: {self.detail}" if self.detail else self.text
 
 

@@ -6,24 +6,23 @@ import asyncio
 import concurrent.futures
 import ssl
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from warren._version import __version__
 from warren.broker.admin import Admin
 from warren.broker.core import BrokerCore
 from warren.clock import Clock
 from warren.config import BrokerConfig
-from warren.errors import ConfigError, ListenError, NotStarted
-from warren.management.api import Api
-from warren.management.listeners import Listener
+from warren.errors import BrokerStopped, ConfigError, ListenError, NotStarted
 from warren.server.faults import Faults
-from warren.server.http import HttpServer
 from warren.server.server import Server
+from warren.server.thread import InThread
 from warren.server.tls import server_context
-from warren.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from warren.server.http import HttpServer
 
 T = TypeVar("T")
 
@@ -53,6 +52,7 @@ class Broker:
     ) -> None:
         if isinstance(host, int):
             raise ConfigError("host", f"{host} is no address; write Broker(port={host})")
+        _check_clock(clock)
         given = {"host": host, "port": port, **settings}
         self.config = (config or BrokerConfig()).replace(
             **{name: value for name, value in given.items() if value is not None}
@@ -77,14 +77,19 @@ class Broker:
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
+        self._stopped = False
 
     # -- life ------------------------------------------------------------------------------------
     async def __aenter__(self) -> Broker:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._stopped = False
         context = server_context(self.config)
         server_context(self.config, "management_tls_verify")  # a wrong setting is told before
         if self.config.data_dir:
+            # Only where it is used: a broker in a test should be there at once.
+            from warren.store.sqlite import SqliteStore
+
             self.core.open_store(SqliteStore(self.config.data_dir))
         try:
             self.port = await self._server.start(self.config.host, self.config.port)
@@ -93,6 +98,7 @@ class Broker:
             if max(self.config.management_port, self.config.management_tls_port) >= 0:
                 await self._start_management()
         except BaseException:
+            self._loop = None
             if self.core.journal is not None:
                 self.core.journal.close()
             raise
@@ -108,6 +114,10 @@ class Broker:
         """Only there so that ``with`` asks for ``__enter__``."""
 
     async def _start_management(self) -> None:
+        from warren.management.api import Api
+        from warren.management.listeners import Listener
+        from warren.server.http import HttpServer
+
         config, host = self.config, self.config.management_host or self.host
         files = {
             "certificate": config.tls_certificate,
@@ -158,14 +168,14 @@ class Broker:
             await self._server.stop()
         finally:
             self._loop = None
+            self._stopped = True
             if self.core.journal is not None:
                 self.core.journal.close()
 
     @classmethod
-    @contextmanager
     def in_thread(
         cls, host: str | None = None, port: int | None = None, **settings: Any
-    ) -> Iterator[Broker]:
+    ) -> InThread:
         """The broker on a thread of its own, for programs without an event loop.
 
         On any free port, unless a port or a config is given.
@@ -177,29 +187,7 @@ class Broker:
         """
         if port is None and "config" not in settings:
             port = 0
-        broker = cls(host, port, **settings)
-        started: concurrent.futures.Future[asyncio.Event] = concurrent.futures.Future()
-
-        async def main() -> None:
-            stop = asyncio.Event()
-            try:
-                async with broker:
-                    started.set_result(stop)
-                    await stop.wait()
-            except BaseException as error:
-                if started.done():
-                    raise
-                started.set_exception(error)
-
-        thread = threading.Thread(target=run, args=(main,), name="warren-broker", daemon=True)
-        thread.start()
-        stop = started.result()
-        try:
-            yield broker
-        finally:
-            if broker._loop is not None:
-                broker._loop.call_soon_threadsafe(stop.set)
-            thread.join()
+        return InThread(cls(host, port, **settings))
 
     # -- looking ---------------------------------------------------------------------------------
     @property
@@ -242,7 +230,12 @@ class Broker:
         return f"amqps://guest:guest@{host}:{self.tls_port}/" if self.tls_port >= 0 else ""
 
     def snapshot(self) -> dict[str, Any]:
-        """Counts and queues as they are now; names follow RabbitMQ's management API."""
+        """Counts and queues as they are now; names follow RabbitMQ's management API.
+
+        Of a broker that has stopped: as they were at its end.
+        """
+        if self._stopped:
+            return _snapshot(self.core)
         return self._run(lambda: _snapshot(self.core))
 
     # -- steering --------------------------------------------------------------------------------
@@ -251,15 +244,23 @@ class Broker:
         self._run(lambda: self.core.add_vhost(name))
 
     def delete_vhost(self, name: str) -> None:
-        """Delete a virtual host with all that is in it, and close its connections."""
-        self._run(lambda: self.core.delete_vhost(name))
+        """Delete a virtual host with all that is in it, and close its connections.
+
+        Raises:
+            AdminError: there is none of that name.
+        """
+        self._run(lambda: self.core.admin.delete_vhost(name))
 
     def add_user(self, name: str, password: str, tags: Iterable[str] = ()) -> None:
         """Make a user, or give one a new password and new tags."""
         self._run(lambda: self.core.admin.put_user(name, password=password, tags=tags))
 
     def delete_user(self, name: str) -> None:
-        """Delete a user with its permissions, and close its connections."""
+        """Delete a user with its permissions, and close its connections.
+
+        Raises:
+            AdminError: there is none of that name.
+        """
         self._run(lambda: self.core.admin.delete_user(name))
 
     def set_permissions(
@@ -291,6 +292,8 @@ class Broker:
 
     def _run(self, act: Callable[[], T]) -> T:
         """Do something inside the broker, from whatever thread, and let it take effect."""
+        if self._stopped:
+            raise BrokerStopped(self.host, self.port)
         loop = self._loop
         if loop is None or threading.get_ident() == self._thread:
             return self._acted(act)
@@ -312,15 +315,12 @@ class Broker:
         return result
 
 
-def run(main: Callable[[], Any]) -> None:
-    """Run a coroutine function on the fastest event loop there is."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main())
-        return
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main())
+def _check_clock(clock: Any) -> None:
+    if isinstance(clock, type):
+        name = clock.__name__
+        raise ConfigError("clock", f"{name} is a class; write clock={name}()")
+    if clock is not None and not hasattr(clock, "monotonic_ms"):
+        raise ConfigError("clock", f"{clock!r} is no clock; write clock=FakeClock()")
 
 
 def _snapshot(core: BrokerCore) -> dict[str, Any]:

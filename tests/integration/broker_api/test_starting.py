@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 import warren
 from tests.integration.broker_api.steps import closed_with, free_port, round_trip
 from tests.support.wire import Connection
+from warren.errors import AdminError, BrokerStopped
+from warren.testing import FakeClock
 
 SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
 
@@ -127,6 +131,82 @@ def test_an_ipv6_address_stands_in_brackets(stack: ExitStack) -> None:
     broker = stack.enter_context(warren.Broker.in_thread("::1"))
     assert broker.url == f"amqp://guest:guest@[::1]:{broker.port}/"
     assert round_trip(broker.url) == b"there and back"
+
+
+# -- mistakes ------------------------------------------------------------------------------------
+def test_a_broker_that_was_not_started_says_how() -> None:
+    holder: Any = warren.Broker.in_thread()
+    with pytest.raises(AttributeError, match=r"no url yet: write 'with warren\.Broker\.in_thread"):
+        _ = holder.url
+
+
+async def test_a_broker_in_a_thread_is_no_async_with() -> None:
+    with pytest.raises(
+        TypeError, match=r"'with warren\.Broker\.in_thread.* also inside a coroutine"
+    ):
+        async with warren.Broker.in_thread():
+            pass
+
+
+def test_a_block_can_t_be_entered_twice() -> None:
+    holder = warren.Broker.in_thread()
+    with holder, pytest.raises(TypeError, match="started before"), holder:
+        pass
+
+
+async def test_a_client_that_blocks_may_be_used_inside_a_coroutine() -> None:
+    with warren.Broker.in_thread() as broker:
+        assert round_trip(broker.url) == b"there and back"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda broker: broker.faults.cut_connections(),
+        lambda broker: broker.faults.hold_confirms(),
+        lambda broker: broker.add_vhost("late"),
+        lambda broker: broker.memory_alarm(True),
+        lambda broker: broker.close_connections(),
+    ],
+)
+def test_a_broker_that_has_stopped_does_nothing_more(act: Callable[[warren.Broker], Any]) -> None:
+    with warren.Broker.in_thread() as broker:
+        pass
+    with pytest.raises(BrokerStopped, match=f"127.0.0.1:{broker.port} has stopped"):
+        act(broker)
+    assert broker.snapshot()["memory_alarm"] is False
+
+
+async def test_a_broker_may_be_steered_before_it_starts_and_when_it_starts_again() -> None:
+    broker = warren.Broker(port=0)
+    broker.add_vhost("early")
+    for number in range(2):
+        async with broker:
+            broker.add_vhost(f"late-{number}")
+    assert {"early", "late-0", "late-1"} <= set(broker.core.vhosts)
+
+
+def test_what_is_not_there_can_t_be_deleted() -> None:
+    with warren.Broker.in_thread() as broker:
+        with pytest.raises(AdminError) as vhost:
+            broker.delete_vhost("nosuch")
+        with pytest.raises(AdminError) as user:
+            broker.delete_user("nosuch")
+
+    assert str(vhost.value) == "there is no virtual host 'nosuch'"
+    assert str(user.value) == "there is no user 'nosuch'"
+
+
+@pytest.mark.parametrize(
+    ("clock", "told"),
+    [
+        (FakeClock, r"FakeClock is a class; write clock=FakeClock\(\)"),
+        (5, r"5 is no clock; write clock=FakeClock\(\)"),
+    ],
+)
+def test_what_is_no_clock_is_told(clock: Any, told: str) -> None:
+    with pytest.raises(warren.ConfigError, match=told):
+        warren.Broker.in_thread(clock=clock)
 
 
 # -- settings ------------------------------------------------------------------------------------
