@@ -97,7 +97,7 @@ class BrokerConfig:
     management_port: int = _setting(
         -1,
         "port for the management HTTP API and /metrics; 0 takes any free one, -1 none "
-        "(warren broker: 10000 above the port, usually 15672; 10000 below a port over 55535)",
+        "(the default in a program; that of warren broker is 10000 above its port)",
         least=-1,
         most=65535,
     )

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -70,7 +71,23 @@ def failed(process: subprocess.Popen[str]) -> str:
     return err.removeprefix("warren: ").rstrip("\n")
 
 
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 # -- running -------------------------------------------------------------------------------------
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_an_ipv6_address_stands_in_brackets(start: Start) -> None:
+    process = start("--host", "::1", "--port", "0")
+    assert process.stdout is not None
+    assert re.match(r"warren broker listens on \[::1\]:\d+ ", process.stdout.readline())
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_a_signal_ends_it_cleanly(start: Start, how: signal.Signals) -> None:
     process = start("--port", "0")
@@ -169,14 +186,33 @@ def test_a_bad_command_line_is_told_in_one_line(start: Start, arguments: list[st
     assert arguments[0] in err
 
 
+def test_an_output_that_can_t_be_written_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "--port", "0"],
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "warren: standard output could not be written: No space left on device\n",
+    )
+
+
 # -- help ----------------------------------------------------------------------------------------
 def test_help_lists_every_setting_with_its_default(start: Start) -> None:
     out, _ = start("--help", COLUMNS="200").communicate(timeout=30)
 
     for item in dataclasses.fields(warren.BrokerConfig):
         assert f"--{item.name.replace('_', '-')} " in out
-        assert item.metadata["help"] in out
-        assert str(item.default) in out
+        if item.name != "management_port":  # another default than in a program
+            assert item.metadata["help"] in out
+            assert str(item.default) in out
     assert "--config FILE" in out
 
 
@@ -185,3 +221,12 @@ def test_warren_lists_its_commands() -> None:
     told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     assert re.search(r"^ +broker +run a RabbitMQ-compatible broker$", told, re.MULTILINE)
+
+
+def test_help_tells_one_default_of_the_management_port(start: Start) -> None:
+    out, _ = start("--help", COLUMNS="400").communicate(timeout=30)
+    text = re.search(r"^  --management-port PORT(.*?)^  --", out, re.MULTILINE | re.DOTALL)
+
+    assert text is not None
+    assert text[1].count("default") == 1
+    assert "default: 10000 above the port" in text[1]

@@ -29,6 +29,12 @@ with suppress(ImportError):
 SWITCH_INTERVAL_S = 0.0005
 
 
+MANAGEMENT_PORT = (
+    "port for the management HTTP API and /metrics; 0 takes any free one, -1 none (default: 10000 "
+    "above the port, so 15672; 10000 below a port over 55535; any free one with --port 0)"
+)
+
+
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "broker",
@@ -44,12 +50,17 @@ def add_parser(commands: Any) -> None:
             dest=item.name,
             type=int if item.type == "int" else str,
             metavar=item.name.upper().split("_")[-1],
-            help=item.metadata["help"]
-            + (f" (default {item.default})" if item.default != "" else ""),
+            help=_help(item),
         )
     parser.add_argument("--config", metavar="FILE", help="TOML file with a [broker] table")
     parser.add_argument("--verbose", action="store_true", help="log what happens")
     parser.set_defaults(run=_run)
+
+
+def _help(item: dataclasses.Field[Any]) -> str:
+    if item.name == "management_port":  # whose default is another than in a program
+        return MANAGEMENT_PORT
+    return str(item.metadata["help"]) + (f" (default {item.default})" if item.default != "" else "")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -102,11 +113,9 @@ async def _serve(config: BrokerConfig) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with Broker(config=config) as broker:
-        tls = f", TLS on {broker.host}:{broker.tls_port}" if broker.tls_port >= 0 else ""
-        print(
-            f"warren broker listens on {broker.host}:{broker.port}{tls} (Ctrl-C stops it)",
-            flush=True,
-        )
+        host = f"[{broker.host}]" if ":" in broker.host else broker.host
+        tls = f", TLS on {host}:{broker.tls_port}" if broker.tls_port >= 0 else ""
+        print(f"warren broker listens on {host}:{broker.port}{tls} (Ctrl-C stops it)", flush=True)
         urls = [url for url in (broker.management_url, broker.management_tls_url) if url]
         if urls:
             print(f"management API on {', '.join(f'{url}/api/' for url in urls)}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ from warren.errors import WarrenError
 
 if TYPE_CHECKING:
     import argparse
+
+_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 #: Commands, and the module below ``warren.cli`` that has them, in the order of the help.
 MODULES = {
@@ -86,7 +89,8 @@ def main(
         return 141
     except OSError as error:  # a full disk behind ``> file``
         _forget_output()
-        print(f"warren: {error.strerror or error}", file=sys.stderr)
+        what = "standard output could not be written: " if error.errno in _UNWRITTEN else ""
+        print(f"warren: {what}{error.strerror or error}", file=sys.stderr)
         return 1
 
 
