@@ -52,6 +52,23 @@ async def test_retries_do_not_wait() -> None:
     assert bills[0]["id"] == 2
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_a_retry_that_names_its_wait_does_not_wait_either(ordered: bool) -> None:
+    other = warren.App(group="other")
+    attempts: list[int] = []
+
+    @other.handler("later", ordered=ordered)
+    async def handle(message: warren.Message) -> None:
+        attempts.append(message.attempt)
+        if message.attempt < 3:
+            raise warren.Retry(3600)
+
+    async with other.test() as trial:
+        await trial.publish(b"x", queue="later")
+        await trial.settled(within_s=60)
+    assert attempts == [1, 2, 3]
+
+
 async def test_what_was_given_up_can_be_looked_at() -> None:
     async with app.test() as trial:
         await trial.publish({"id": 3, "total": -1}, queue="orders.eu", type="order")
@@ -64,6 +81,28 @@ async def test_what_was_given_up_can_be_looked_at() -> None:
 async def test_a_request_gets_its_reply() -> None:
     async with app.test() as trial:
         assert await trial.request(7, queue="price") == {"price": 21}
+
+
+async def test_a_request_without_a_reply_is_told_with_queue_and_reason() -> None:
+    async with app.test() as trial:
+        with pytest.raises(AssertionError, match="no reply from 'billed': its handler returned"):
+            await trial.request(1, queue="billed", within_s=60)
+        order = {"id": 3, "total": -1}
+        with pytest.raises(AssertionError, match=r"no reply from 'orders.eu': .*was given up"):
+            await trial.request(order, queue="orders.eu", within_s=60)
+
+
+async def test_a_queue_that_no_handler_takes_is_told() -> None:
+    async with app.test() as trial:
+        with pytest.raises(AssertionError, match=r"no handler takes 'order.eu': .*orders\.\*"):
+            await trial.publish(b"x", queue="order.eu")
+        await trial.declare("order.eu")
+        await trial.publish(b"x", queue="order.eu")
+
+
+def test_a_trial_without_async_is_told_how() -> None:
+    with pytest.raises(warren.ConfigError, match=r"async with app\.test"), app.test():
+        pass
 
 
 async def test_what_is_not_settled_is_told_with_its_queue() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from warren.errors import DecodeFailed, Reject, Retry
 from warren.handlers import letters
-from warren.handlers.policy import Handling
+from warren.handlers.policy import AT_ONCE, Handling
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,6 @@ def after_failure(
         return DeadLetter(letters.UNDECODABLE)
     if attempt > handling.retries:
         return DeadLetter(letters.FAILED)
-    if isinstance(error, Retry):
+    if isinstance(error, Retry) and handling.backoff is not AT_ONCE:
         return TryAgain(max(0.0, error.after_s), handling.ordered)
     return TryAgain(handling.backoff.delay_s(attempt, chance), handling.ordered)

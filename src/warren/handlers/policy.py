@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from warren.handlers.message import Message
 
 
+#: The backoff of a trial: nothing waits, a ``Retry`` that names its wait included.
+AT_ONCE = Backoff(first_s=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Handling:
     """The settings of one ``@app.handler``."""

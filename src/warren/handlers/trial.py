@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from warren.client import Connection, Delivery, Properties, connect
+from warren.errors import ConfigError
 from warren.groups.discovery import is_pattern
 from warren.handlers.outbox import encoded
+from warren.handlers.policy import matches
 from warren.server.broker import Broker
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ class Trial:
     def broker(self) -> Broker:
         """The broker, for its clock and its faults."""
         return self._broker
+
+    def __enter__(self) -> NoReturn:
+        raise ConfigError("app.test()", "needs 'async with app.test() as trial'", "with")
+
+    def __exit__(self, *details: object) -> None: ...
 
     async def __aenter__(self) -> Trial:
         await self._broker.__aenter__()
@@ -90,14 +97,23 @@ class Trial:
     ) -> None:
         """Put a message into a queue. bytes as they are, str as text, else JSON.
 
-        ``fields`` are properties: ``type="order"``, ``headers={...}``.
+        ``fields`` are properties: ``type="order"``, ``headers={...}``. A queue that no handler
+        takes must be declared first.
+
+        Raises:
+            AssertionError: no handler takes the queue, and nobody declared it.
         """
-        await self.declare(queue)
+        await self._known(queue)
         body, filled = encoded(data, properties or Properties(**fields))
         await self._channel.publish(body, routing_key=queue, properties=filled, mandatory=True)
 
     async def request(self, data: Any, *, queue: str, within_s: float = 10.0, **fields: Any) -> Any:
-        """Publish with a reply-to and return the decoded reply."""
+        """Publish with a reply-to and return the decoded reply.
+
+        Raises:
+            AssertionError: no reply came within ``within_s``; says why, where it is known.
+        """
+        await self._known(queue)
         answer: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
         assert self._connection is not None
         async with await self._connection.channel() as channel:
@@ -107,13 +123,56 @@ class Trial:
                     answer.set_result(delivery)
 
             await channel.consume("amq.rabbitmq.reply-to", arrived, no_ack=True)
-            await self.declare(queue)
             asked = Properties(reply_to="amq.rabbitmq.reply-to", correlation_id="1", **fields)
             body, filled = encoded(data, asked)
             await channel.publish(body, routing_key=queue, properties=filled, mandatory=True)
-            delivery = await asyncio.wait_for(answer, within_s)
+            try:
+                delivery = await self._answer(answer, queue, within_s)
+            finally:
+                answer.cancel()
         found = delivery.properties
         return self.app.decoders.decode(delivery.body, found.content_type, found.content_encoding)
+
+    async def _known(self, queue: str) -> None:
+        taken = any(matches(each, queue) for each in self.app.queues)
+        if not taken and queue not in self._declared and queue not in self._there():
+            raise AssertionError(
+                f"no handler takes '{queue}': there are handlers for "
+                f"{', '.join(self.app.queues)} (trial.declare('{queue}') makes a queue for others)"
+            )
+        await self.declare(queue)
+
+    async def _answer(
+        self, answer: asyncio.Future[Delivery], queue: str, within_s: float
+    ) -> Delivery:
+        """The reply; given up when the message is settled and none has come."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        before, told = self._handled(queue), None
+        while True:
+            # It was handled before this look and its reply, if any, left before that.
+            done, _ = await asyncio.wait((answer,), timeout=0.5 if told else 0.01)
+            if done:
+                return answer.result()
+            if told:
+                raise AssertionError(f"no reply from '{queue}': {told}")
+            handled = self._handled(queue)
+            if handled[0] > before[0]:
+                told = "its handler returned None; what a handler returns is the reply"
+            elif handled[1] > before[1]:
+                told = "the message was given up (trial.dead_letters() has it)"
+            elif loop.time() > deadline:
+                told = f"not handled after {within_s:g} s"
+
+    def _handled(self, queue: str) -> tuple[int, int]:
+        """Messages of a queue that were handled without a reply, and that were given up."""
+        counters = self.app.snapshot()["queues"].get(queue)
+        if counters is None:
+            return 0, 0
+        return counters.handled - counters.replied, counters.dead_lettered
+
+    def _there(self) -> set[str]:
+        return {each["name"] for each in self._broker.snapshot()["queues"]}
 
     async def settled(self, within_s: float = 10.0) -> None:
         """Wait until every message has been handled, retried or given up.
@@ -140,7 +199,7 @@ class Trial:
     async def dead_letters(self, queue: str | None = None) -> list[Delivery]:
         """What was given up, oldest first, taken out of the dead-letter queue."""
         name = queue or f"warren.dead.{self.app.group}"
-        there = {each["name"] for each in self._broker.snapshot()["queues"]}
+        there = self._there()
         found: list[Delivery] = []
         while name in there and (delivery := await self._channel.get(name)) is not None:
             delivery.ack()

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from warren.client.backoff import Backoff
 from warren.groups.listener import Listener
 from warren.handlers import letters
 from warren.handlers.attempts import Attempts, Shop
 from warren.handlers.lane import Lane
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
-from warren.handlers.policy import Handling, matches
+from warren.handlers.policy import AT_ONCE, Handling, matches
 
 if TYPE_CHECKING:
     from warren.client import Delivery
@@ -33,7 +32,7 @@ class Handler:
 
     def at_once(self) -> Handler:
         """The same, with retries that do not wait."""
-        return replace(self, handling=replace(self.handling, backoff=Backoff(first_s=0)))
+        return replace(self, handling=replace(self.handling, backoff=AT_ONCE))
 
     def takes(self, queue: str) -> bool:
         return any(matches(pattern, queue) for pattern in self.handling.queues)
