@@ -85,7 +85,7 @@ async def test_a_request_gets_its_reply() -> None:
 
 async def test_a_request_without_a_reply_is_told_with_queue_and_reason() -> None:
     async with app.test() as trial:
-        with pytest.raises(AssertionError, match="no reply from 'billed': its handler returned"):
+        with pytest.raises(AssertionError, match=r"no reply from 'billed': .*returned None"):
             await trial.request(1, queue="billed", within_s=60)
         order = {"id": 3, "total": -1}
         with pytest.raises(AssertionError, match=r"no reply from 'orders.eu': .*was given up"):

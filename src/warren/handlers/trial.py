@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Names that begin so are the group's own queues.
 _OURS = "warren."
+#: How long a reply may be under way when all messages are settled.
+REPLY_S = 1.0
 
 
 class Trial:
@@ -145,31 +147,34 @@ class Trial:
     async def _answer(
         self, answer: asyncio.Future[Delivery], queue: str, within_s: float
     ) -> Delivery:
-        """The reply; given up when the message is settled and none has come."""
+        """The reply; given up when all messages are settled and none has come."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
-        before, told = self._handled(queue), None
-        while True:
-            # It was handled before this look and its reply, if any, left before that.
-            done, _ = await asyncio.wait((answer,), timeout=0.5 if told else 0.01)
-            if done:
-                return answer.result()
-            if told:
-                raise AssertionError(f"no reply from '{queue}': {told}")
-            handled = self._handled(queue)
-            if handled[0] > before[0]:
-                told = "its handler returned None; what a handler returns is the reply"
-            elif handled[1] > before[1]:
-                told = "the message was given up (trial.dead_letters() has it)"
-            elif loop.time() > deadline:
-                told = f"not handled after {within_s:g} s"
+        given_up = self._given_up(queue)
+        while not answer.done():
+            settled = not self._left()
+            # A reply leaves before its message is settled; it may still be on its way here.
+            await asyncio.wait((answer,), timeout=REPLY_S if settled else 0.01)
+            if answer.done():
+                break
+            if settled and self._given_up(queue) > given_up:
+                raise AssertionError(
+                    f"no reply from '{queue}': the message was given up (trial.dead_letters())"
+                )
+            if settled:
+                raise AssertionError(
+                    f"no reply from '{queue}': what a handler returns is the reply, and it "
+                    "returned None"
+                )
+            if loop.time() > deadline:
+                raise AssertionError(
+                    f"no reply from '{queue}' after {within_s:g} s; not settled: {self._left()}"
+                )
+        return answer.result()
 
-    def _handled(self, queue: str) -> tuple[int, int]:
-        """Messages of a queue that were handled without a reply, and that were given up."""
+    def _given_up(self, queue: str) -> int:
         counters = self.app.snapshot()["queues"].get(queue)
-        if counters is None:
-            return 0, 0
-        return counters.handled - counters.replied, counters.dead_lettered
+        return counters.dead_lettered if counters is not None else 0
 
     def _there(self) -> set[str]:
         return {each["name"] for each in self._broker.snapshot()["queues"]}
