@@ -121,6 +121,22 @@ def test_sigterm_lets_what_is_being_handled_finish(channel: Channel, shop: Shop)
     assert len(handled) < len(bodies)
 
 
+def test_a_second_sigterm_leaves_at_once_and_the_message_comes_again(
+    channel: Channel, shop: Shop
+) -> None:
+    publish(channel, shop, "1")
+    shop.hold()
+    with ExitStack() as stack:
+        port = _free_port()
+        process = shop.started("--health-port", str(port), stack=stack)
+        eventually(lambda: shop.bodies() == ["1"])
+        process.terminate()
+        eventually(lambda: _get(port, "health")[0] == 503)  # it has heard the signal
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    eventually(lambda: channel.drain(shop.queue) == [b"1"])
+
+
 def test_what_a_killed_worker_had_is_done_by_the_next_in_order(
     channel: Channel, shop: Shop
 ) -> None:
@@ -209,6 +225,10 @@ def _get(port: int, path: str) -> tuple[int, str]:
         (["shop"], "must be MODULE:APP"),
         (["shop:ap"], "there is shop:app"),
         (["shp:app"], "no module 'shp'"),
+        (["shp:app"], "did you mean shop:app?"),
+        (["shop.py:app"], "write shop:app"),
+        (["./shop.py:app"], "write shop:app"),
+        (["./lib/shop:app"], "write lib.shop:app"),
         (["shop:warren"], "not a warren.App"),
         (["shop:app", "--processes", "0"], "--processes"),
     ],

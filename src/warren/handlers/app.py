@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +22,7 @@ from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.outbox import Outbox
 from warren.handlers.pace import Pace, Share
 from warren.handlers.policy import from_options
+from warren.handlers.threads import Threads
 from warren.handlers.work import Handler, Work
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _Running:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Threads | None = None
         self._health: HealthServer | None = None
         self._connection: Connection | None = None
         self._share_task: asyncio.Task[None] | None = None
@@ -250,7 +250,7 @@ class _Running:
         self, handlers: list[Handler], middleware: Stack, health_at: tuple[str, int] | None
     ) -> None:
         app = self._app
-        self._pool = ThreadPoolExecutor(app._threads, thread_name_prefix="warren handler")
+        self._pool = Threads(app._threads)
         self._connection = await connect(app.url, name=f"{app.group} letters")
         self.outbox = Outbox(self._connection, app.group)
         pace = Pace(app._rate_limit) if app._rate_limit else None
@@ -259,9 +259,9 @@ class _Running:
             self._member_name,
             self.outbox,
             app._clock,
+            self._pool,
             app.decoders,
             middleware,
-            self._pool,
             pace,
         )
         share = Share(pace, lambda: self.work.held, self._describe) if pace is not None else None
@@ -295,7 +295,7 @@ class _Running:
         if self._health is not None:
             await self._health.stop()
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.close()
 
     async def _describe(self) -> GroupState | None:
         return await self.group.describe()

@@ -12,9 +12,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from warren.client import Delivery, Properties
     from warren.handlers.outbox import Outbox
     from warren.handlers.pace import Pace
+    from warren.handlers.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +47,9 @@ class Shop:
     member: Callable[[], str]
     outbox: Outbox
     clock: Clock
+    threads: Threads
     decoders: Decoders = field(default_factory=Decoders)
     middleware: Stack = field(default_factory=Stack)
-    threads: Executor | None = None
     pace: Pace | None = None
     """Waits until the group's rate limit allows one more."""
 
@@ -126,13 +125,7 @@ class Attempts:
         return result
 
     async def _in_thread(self, message: Message) -> Any:
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(
-            self._shop.threads, partial(_called, self._function, message)
-        )
-        result, error = await running
-        if error is not None:
-            raise error
+        result = await self._shop.threads.run(self._function, message)
         return await result if inspect.isawaitable(result) else result
 
     async def _again_here(self, message: Message, error: Exception) -> bool:
@@ -207,32 +200,13 @@ class Attempts:
             log.exception("error() of a middleware failed on %r", message)
 
 
-def _called(
-    function: Callable[[Message], Any], message: Message
-) -> tuple[Any, BaseException | None]:
-    """What a plain function returned, or raised: not every exception can pass through a future."""
-    try:
-        return function(message), None
-    except (KeyboardInterrupt, StopIteration) as error:
-        return None, _unusual(error)
-    except BaseException as error:  # noqa: BLE001 - judged in the event loop
-        return None, error
-
-
 def _as_failure(error: BaseException) -> Exception | None:
     """The error of an attempt that failed; None if it is not the handler's own."""
     if isinstance(error, Exception):
         return error
     if isinstance(error, SystemExit):
-        return _unusual(error)
+        return letters.unusual(error)
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling():
-        return _unusual(error)
+        return letters.unusual(error)
     return None
-
-
-def _unusual(error: BaseException) -> Exception:
-    """A handler must not end the process, or its own lane: that is a failure like another."""
-    failure = RuntimeError(f"the handler raised {letters.describe(error)}")
-    failure.__cause__ = error
-    return failure

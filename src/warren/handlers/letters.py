@@ -40,6 +40,13 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= MOST_ERROR_CHARS else text[: MOST_ERROR_CHARS - 1] + "…"
 
 
+def unusual(error: BaseException) -> Exception:
+    """A handler must not end the process, or its own lane: that is a failure like another."""
+    failure = RuntimeError(f"the handler raised {describe(error)}")
+    failure.__cause__ = error
+    return failure
+
+
 def earlier_attempts(headers: Mapping[str, Any]) -> tuple[int, list[dict[str, Any]]]:
     """Which attempt this is, and what failed before.
 

@@ -27,7 +27,9 @@ Say = Callable[[str], None]
 def run(app: App, say: Say = lambda text: None) -> None:
     """Work until SIGTERM or Ctrl-C; what is being handled is finished first.
 
-    A second Ctrl-C leaves at once: what is not acknowledged is delivered again, to somebody.
+    A second Ctrl-C or SIGTERM leaves at once: what is not acknowledged is delivered again, to
+    somebody. (Not a second SIGTERM to the child of a supervisor: whoever ends all processes of a
+    service at once sends it one, and the supervisor sends the other.)
     """
     uvloop.run(_work(app, say))
 
@@ -36,10 +38,15 @@ async def _work(app: App, say: Say) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
+    alone = PARENT_PIPE not in os.environ
+    terms = 0
+
     def asked(number: int) -> None:
-        if stop.is_set() and number == signal.SIGINT:
+        nonlocal terms
+        terms += number == signal.SIGTERM
+        if (stop.is_set() and number == signal.SIGINT) or (alone and terms == 2):
             say(LEFT)
-            os._exit(130)
+            os._exit(128 + number)
         if number == signal.SIGINT:
             say(FINISHING)
         stop.set()

@@ -51,6 +51,8 @@ class Work(Listener):
         self._shop = shop
         self._moved = moved
         self._lanes: dict[str, Lane] = {}
+        #: Queues that came and are not begun yet.
+        self._coming: dict[str, object] = {}
         self._broken: dict[str, tuple[str, int]] = {}
         self.counters: dict[str, QueueCounters] = {}
 
@@ -67,6 +69,11 @@ class Work(Listener):
         return self._handler_of(queue).handling.prefetch
 
     async def assigned(self, queue: str) -> None:
+        # A thread of before a lost connection may still be at work on a message of this queue.
+        mine = self._coming[queue] = object()
+        await self._shop.threads.idle(queue)
+        if self._coming.pop(queue, None) is not mine:  # taken away meanwhile
+            return
         handler = self._handler_of(queue)
         counters = self.counters.setdefault(queue, QueueCounters())
         lane = Lane(queue, handler.handling, self._key_of(queue, handler), self._failed)
@@ -85,6 +92,7 @@ class Work(Listener):
         self._moved()
 
     async def lost(self, queue: str) -> None:
+        self._coming.pop(queue, None)
         lane = self._lanes.pop(queue, None)
         if lane is not None:
             await lane.stop(0)

@@ -369,6 +369,37 @@ async def test_stopping_finishes_what_is_being_handled_and_gives_the_rest_back(
     assert (first.body, second.body) == (b"2", b"3")
 
 
+async def test_a_queue_stays_while_a_thread_works_on_its_message_however_long_that_takes(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = await bench.queue()
+    apps = [bench.app(member_name=name, drain_s=0.1) for name in ("slow", "other")]
+    done, seen = threading.Event(), []
+
+    def handle(message: warren.Message) -> None:
+        seen.append(f"begin {message.body.decode()}")
+        done.wait(60)
+        seen.append(f"end {message.body.decode()}")
+
+    for app in apps:
+        app.handler(queue, prefetch=1)(handle)
+    await bench.publish(queue, b"1", b"2", message_id="m1")
+    try:
+        async with apps[0]:
+            await until(lambda: seen)
+            async with apps[1]:
+                await apps[1].member.drain("slow")
+                await until(lambda: "can't be stopped" in caplog.text)
+                assert seen == ["begin 1"]
+                done.set()
+                await until(lambda: len(seen) == 4)
+    finally:
+        done.set()
+    assert seen == ["begin 1", "end 1", "begin 2", "end 2"]
+    assert f"queue {queue} is not given away yet" in caplog.text
+    assert "message-id m1" in caplog.text
+
+
 async def test_an_attempt_that_takes_too_long_has_failed(bench: Bench) -> None:
     queue = await bench.queue()
     app = bench.app()
