@@ -15,10 +15,13 @@ redelivered.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 from collections import deque
+from collections.abc import Mapping
+from inspect import signature
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from warren.client import Backoff, Channel, Delivery, connect
 from warren.client.kinds import queue_kind
@@ -54,7 +57,22 @@ def standby(
         ConfigError: the queue can't be worked on in this mode; says which one can.
         NotFound: there is no such queue.
     """
+    _check_options(connect_options)
     return Standby(queue, url, mode, prefetch, retry_s, connect_options)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Name what ``connect`` would not take, with its neighbour."""
+    ours = [
+        each for each in signature(standby).parameters if each not in ("queue", "connect_options")
+    ]
+    theirs = [each for each in signature(connect).parameters if each not in ("url", "reconnect")]
+    for name in options:
+        if name not in theirs:
+            near = difflib.get_close_matches(name, [*ours, *theirs], 1)
+            known = f"there are {', '.join(ours + theirs)}"
+            hint = f"did you mean {near[0]}?" if near else known
+            raise ConfigError(name, f"no such option of standby; {hint}")
 
 
 class Standby:
@@ -80,7 +98,7 @@ class Standby:
         self._waiting: deque[Delivery] = deque()
         self._news = asyncio.Event()
         self._checked = asyncio.Event()
-        self._failure: WarrenError | None = None
+        self._failure: Exception | None = None
         self._task: asyncio.Task[None] | None = None
         self._registered = False
         self._worked = False
@@ -95,6 +113,11 @@ class Standby:
         message.
         """
         return self._registered and (self.mode == "exclusive" or self._worked)
+
+    def __enter__(self) -> NoReturn:
+        raise ConfigError("standby", "needs 'async with warren.standby(...) as worker'", "with")
+
+    def __exit__(self, *details: object) -> None: ...
 
     async def __aenter__(self) -> Standby:
         self._task = asyncio.create_task(self._run(), name=f"standby for {self.queue}")
@@ -144,7 +167,7 @@ class Standby:
                     lost += 1
                     log.info("standby for %s: %s; again in %.1f s", self.queue, error, pause_s)
                     await asyncio.sleep(pause_s)
-        except WarrenError as error:
+        except Exception as error:  # noqa: BLE001 - raised where the worker waits
             self._failure = error
         finally:
             self._registered = False
