@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import difflib
 import importlib
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
-from warren.cli.supervise import Supervisor
+from warren.cli.supervise import Supervisor, seen
 from warren.errors import ConfigError
 from warren.handlers.app import App
 from warren.handlers.run import PARENT_PIPE, run
@@ -78,6 +80,9 @@ def find_app(name: str) -> App:
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
         raise ConfigError("app", f"'{name}' must be MODULE:APP, as in shop.work:app")
+    if module_name.endswith(".py") or "/" in module_name or module_name.startswith("."):
+        meant = _as_module(module_name)
+        raise ConfigError("app", f"'{name}' names a file, not a module: write {meant}:{attribute}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -86,7 +91,8 @@ def find_app(name: str) -> App:
         # An import that fails inside the user's module is shown to them as it is.
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
             raise
-        raise ConfigError("app", f"no module '{error.name}' in {os.getcwd()}") from None
+        hint = _near(module_name, attribute)
+        raise ConfigError("app", f"no module '{error.name}' in {os.getcwd()}{hint}") from None
     found = module
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -97,6 +103,20 @@ def find_app(name: str) -> App:
     if not isinstance(found, App):
         raise ConfigError("app", f"'{name}' is a {type(found).__name__}, not a warren.App")
     return found
+
+
+def _as_module(file: str) -> str:
+    """``./shop/work.py`` as Python names it."""
+    path = os.path.relpath(file) if os.path.isabs(file) else os.path.normpath(file)
+    parts = [each for each in path.removesuffix(".py").split(os.sep) if each not in (".", "..", "")]
+    return ".".join(parts).strip(".") or "shop"
+
+
+def _near(module_name: str, attribute: str) -> str:
+    """A module below this folder whose name is nearly the one that was given."""
+    names = [_as_module(path).removesuffix(".__init__") for path in seen(Path.cwd())]
+    found = difflib.get_close_matches(module_name, names, 1)
+    return f"; did you mean {found[0]}:{attribute}?" if found else ""
 
 
 def _say(text: str) -> None:
