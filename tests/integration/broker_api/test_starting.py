@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -50,6 +52,19 @@ def test_several_brokers_in_one_process_know_nothing_of_each_other(stack: ExitSt
         assert [queue["name"] for queue in broker.snapshot()["queues"]] == [f"queue-{number}"]
     for connection in connections:
         connection.close()
+
+
+def test_a_plain_broker_loads_only_what_it_needs() -> None:
+    """So that the first one of a process is there soon."""
+    code = "import sys, warren\nwith warren.Broker.in_thread(): print(*sys.modules, sep='\\n')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.split())
+
+    assert "warren.server.broker" in loaded
+    for name in ("client", "groups", "handlers", "management", "store.sqlite", "server.http"):
+        assert f"warren.{name}" not in loaded
 
 
 def test_a_block_that_fails_stops_its_broker_too() -> None:
