@@ -130,24 +130,25 @@ class Attempts:
 
     async def _again_here(self, message: Message, error: Exception) -> bool:
         """Do what the policy says of a failure. True: another attempt, now."""
-        attempt = message.attempt
+        attempt, this = message.attempt, repr(message)
+        said = letters.described_with_place(error, self._function)
         self._counters.failed += 1
         await self._tell_middleware(message, error)
         at_ms = self._shop.clock.wall_ms()
         message.failed(letters.failure(attempt, error, self._shop.member(), at_ms))
         match after_failure(self._handling, attempt, error):
             case TryAgain(after_s, here=True):
-                log.info("%r failed, again in %.2g s: %s", message, after_s, error)
+                log.info("%s failed, again in %.2g s: %s", this, after_s, said)
                 self._counters.retried += 1
                 return not await self._stops_within(after_s)
             case TryAgain(after_s):
-                log.info("%r failed, again after %.2g s: %s", message, after_s, error)
+                log.info("%s failed, again after %.2g s: %s", this, after_s, said)
                 sent = await self._surely(
                     lambda: self._shop.outbox.later(message, attempt, after_s), message
                 )
                 self._counters.retried += sent
             case DeadLetter(reason):
-                log.warning("%r is given up (%s): %s", message, reason, error, exc_info=error)
+                log.warning("%s is given up (%s): %s", this, reason, said, exc_info=error)
                 sent = await self._give_up(message, attempt, reason, error)
                 self._counters.dead_lettered += sent
         return False

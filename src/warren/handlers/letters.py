@@ -13,7 +13,10 @@ Names of the headers are part of the API: people read them in a dead-letter queu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 PREFIX = "x-warren-"
@@ -38,6 +41,19 @@ def describe(error: BaseException) -> str:
     # A header is UTF-8: half a character must not keep the letter from being sent.
     text = f"{kind}: {said}".encode(errors="replace").decode() if said else kind
     return text if len(text) <= MOST_ERROR_CHARS else text[: MOST_ERROR_CHARS - 1] + "…"
+
+
+def described_with_place(error: BaseException, function: Callable[..., Any]) -> str:
+    """The error, and the line where it left the handler's own file: ``shop.py:8``."""
+    lines = list(
+        traceback.walk_tb(error.__traceback__ or getattr(error.__cause__, "__traceback__", None))
+    )
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = [at for at in lines if code is not None and at[0].f_code.co_filename == code.co_filename]
+    if not (found := own or lines):
+        return describe(error)
+    frame, line = found[-1]
+    return f"{describe(error)} ({PurePath(frame.f_code.co_filename).name}:{line})"
 
 
 def unusual(error: BaseException) -> Exception:

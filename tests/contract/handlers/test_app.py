@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import sys
 import threading
 from datetime import UTC, datetime
@@ -77,6 +78,26 @@ async def test_a_failing_message_is_retried_in_place_and_the_queue_waits(bench: 
         await until(lambda: len(seen) == 5)
     assert seen == [(b"a", 1), (b"bad", 1), (b"bad", 2), (b"bad", 3), (b"b", 1)]
     assert await bench.ready(queue) == 0
+
+
+async def test_the_log_tells_attempt_error_and_place(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = await bench.queue()
+    app = bench.app()
+
+    @app.handler(queue, retries=1, backoff=0.01)
+    async def handle(message: warren.Message) -> None:
+        json.loads("")
+
+    caplog.set_level("INFO", logger="warren.handlers")
+    await bench.publish(queue, b"bad")
+    async with app:
+        letter = await bench.next_of(bench.dead)
+    assert letter.headers["x-warren-attempts"] == 2
+    where = r"JSONDecodeError: Expecting value.* \(test_app\.py:\d+\)"
+    assert re.search(rf"attempt 1> failed, again in .* s: {where}", caplog.text)
+    assert re.search(rf"attempt 2> is given up \(failed\): {where}", caplog.text)
 
 
 async def test_a_message_that_fails_for_good_is_dead_lettered_with_its_history(
