@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.support.etcd import Etcd
 from tests.support.etcd_process import EtcdProcess, etcd_process
+from tests.support.servers import free_ports
 from warren.errors import Fenced, NoSuchGroup
 from warren.groups.coordination.base import (
     Assigned,
@@ -38,6 +40,7 @@ from warren.groups.coordination.etcd_client import EtcdClient
 from warren.groups.coordination.etcd_url import EtcdAddress
 
 T = TypeVar("T", bound=Event)
+LOGGER = "warren.groups"
 WITHIN_S = 30
 
 
@@ -371,3 +374,19 @@ async def test_a_member_that_joins_while_etcd_is_away_is_in_when_it_is_back(
     server.start()
     await one.until(Reachable)
     assert (await one.until(Elected)).members == (Report("w1", held=("a",)),)
+
+
+async def test_an_etcd_that_does_not_answer_is_told_once_with_its_endpoint(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (port,) = free_ports(1)
+    with caplog.at_level(logging.INFO, logger=LOGGER):
+        member = await Member(f"etcd://127.0.0.1:{port}", "g", "m").join()
+        await member.until(Unreachable)
+        for _ in range(3):  # further tries
+            member.coordinator._failed("it does not answer")
+        await member.coordinator.close()
+    (told,) = [each for each in caplog.records if each.name.startswith(LOGGER)]
+    assert told.levelname == "WARNING"
+    assert f"127.0.0.1:{port}" in told.getMessage()
+    assert "goes on trying" in told.getMessage()

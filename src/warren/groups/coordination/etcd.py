@@ -123,6 +123,7 @@ class EtcdCoordinator(Coordinator):
         await self._election.look()
         if self._lost_at is not None:
             self._lost_at = None
+            log.warning("group %s: etcd answers again", self.group)
             self._tell(Reachable())
 
     def _emptied(self) -> None:
@@ -133,6 +134,12 @@ class EtcdCoordinator(Coordinator):
         now = asyncio.get_running_loop().time()
         if self._lost_at is None:
             self._lost_at = now
+            log.warning(
+                "group %s: %s. Until then members keep what they hold and nothing moves; it goes "
+                "on trying",
+                self.group,
+                reason,
+            )
             self._tell(Unreachable(reason))
         # From now on another one may be elected where etcd can be reached.
         elif self._election is not None and now - self._lost_at > self._address.ttl_s:

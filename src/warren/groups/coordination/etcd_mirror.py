@@ -49,7 +49,7 @@ class Mirror:
             except EtcdCompacted:
                 self._cluster = ""
             except EtcdError as error:
-                log.info("the watch of %s ended: %s", self._prefix, error)
+                log.debug("the watch of %s ended: %s", self._prefix, error)
                 self._reached(False)
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
