@@ -54,7 +54,7 @@ def _addresses(url: str, tls: ssl.SSLContext | None, wanted: dict[str, Any]) -> 
     endpoints = [endpoint.but(**wanted) for endpoint in parse_uri(url, "url")]
     first = endpoints[0]
     if not first.scheme.startswith("amqp"):
-        raise ConfigError("url", f"{first.scheme}:// is not amqp:// or amqps://")
+        raise ConfigError("url", f"'{first.scheme}://' does not begin with amqp:// or amqps://")
     context = (tls or first.tls_context()) if first.tls else None
     return [
         Address(
