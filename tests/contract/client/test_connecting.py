@@ -164,7 +164,7 @@ async def test_nothing_is_left_when_the_connection_is_closed(broker: TestBroker)
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://localhost", "http:// is not amqp:// or amqps://"),
+        ("http://localhost", "does not begin with amqp"),
         ("amqp://localhost?hartbeat=5", "did you mean heartbeat"),
         ("amqp://localhost?heartbeat=soon", "not a whole number"),
         ("amqp://localhost:port", "not a host and port"),
