@@ -57,12 +57,31 @@ def test_nothing_listens(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_nothing_listens_where_dead_letters_should_be(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    url = f"amqp://127.0.0.1:{port}"
-    assert main(["dead-letters", "list", "billing", "--url", url]) == 1
-    assert re.fullmatch(r"warren: no broker answers at .*\n", capsys.readouterr().err)
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("WARREN_COORDINATOR", "amqp://127.0.0.1:{port}"),
+        ("WARREN_URL", "amqp://127.0.0.1:{port}"),
+        ("WARREN_URL", "http://ann:secret@127.0.0.1:{beyond}"),
+        (None, "amqp://127.0.0.1:{port}"),
+    ],
+)
+def test_nothing_listens_where_dead_letters_should_be(
+    variable: str | None,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    port = 1  # nobody listens there
+    for name in ("WARREN_COORDINATOR", "WARREN_URL"):
+        monkeypatch.delenv(name, raising=False)
+    url = url.format(port=port, beyond=port + 10_000)
+    if variable is not None:
+        monkeypatch.setenv(variable, url)
+    assert main(["dead-letters", "list", "billing", *([] if variable else ["--url", url])]) == 1
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"warren: no broker answers at 127.0.0.1:1 .*: --url amqp://HOST.*\n", told)
+    assert "secret" not in told
 
 
 @pytest.mark.parametrize("host", ["warren.invalid", "a" * 64, "a..b"])

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote, urlsplit
 
 from warren.cli import output
 from warren.cli.options import JSON, TABLE, add_group
 from warren.cli.output import Column, clean
 from warren.cli.resources import print_rows
 from warren.client import Connection, connect
-from warren.errors import ConfigError, GroupError, NotFound
+from warren.errors import ConfigError, ConnectError, GroupError, NotFound
 from warren.handlers import dead_letters
 from warren.handlers.dead_letters import DeadLetter, Replay
 
 DEFAULT = "amqp://localhost"
 #: More than any queue holds.
 _ALL = 1 << 40
+#: Where the management API is: so far from the AMQP port, by default.
+_PORT_DISTANCE = 10_000
+_WHERE = "--url amqp://HOST, or WARREN_COORDINATOR,"
 T = TypeVar("T")
 
 
 class NoDeadLetters(GroupError):
-    """There is no such queue."""
+    """There is no such queue, or no broker to ask."""
 
     exit_code: ClassVar[int] = 1
 
@@ -74,7 +79,12 @@ def _add(
         "group", nargs="?", metavar="GROUP", help="its letters are in warren.dead.GROUP"
     )
     parser.add_argument("--queue", metavar="NAME", help="they are in this queue instead")
-    parser.add_argument("--url", default=DEFAULT, help=f"address of the broker (default {DEFAULT})")
+    parser.add_argument(
+        "--url",
+        metavar="URL",
+        help="address of the broker, amqp://host (default: WARREN_COORDINATOR if that is one, the "
+        f"broker whose management API WARREN_URL names, or {DEFAULT})",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -156,13 +166,47 @@ def _limit(options: argparse.Namespace) -> int:
     return _ALL if options.limit is None else int(options.limit)
 
 
+def _url(options: argparse.Namespace) -> str:
+    if options.url:
+        return str(options.url)
+    named = [os.environ.get(name, "") for name in ("WARREN_COORDINATOR", "WARREN_URL")]
+    for url in named:
+        if url.startswith("amqp"):
+            return url
+    return _behind(named[1]) if named[1] else DEFAULT
+
+
+def _behind(management: str) -> str:
+    """The broker of a management API: the same host, ten thousand ports before it."""
+    try:
+        parts = urlsplit(management)
+        usual = 15671 if parts.scheme == "https" else 15672
+        port, host = (parts.port or usual) - _PORT_DISTANCE, parts.hostname or "localhost"
+    except ValueError:
+        port = 0
+    if port <= 0:
+        raise ConfigError(
+            "WARREN_URL", "no broker is known behind it: give --url amqp://HOST", "environment"
+        )
+    login = parts.netloc.rpartition("@")[0]
+    password = os.environ.get("WARREN_PASSWORD")
+    if login and ":" not in login and password is not None:
+        login += f":{quote(password, safe='')}"
+    scheme = "amqps" if parts.scheme == "https" else "amqp"
+    return f"{scheme}://{login}{'@' if login else ''}{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def _run(options: argparse.Namespace, work: Callable[[Connection], Awaitable[T]]) -> T:
+    url = _url(options)
+
     async def run() -> T:
-        async with connect(options.url, name="warren dead-letters", reconnect=False) as connection:
+        async with connect(url, name="warren dead-letters", reconnect=False) as connection:
             return await work(connection)
 
     try:
         return asyncio.run(run())
+    except ConnectError as error:
+        raise NoDeadLetters(f"{error}: {_WHERE} says where the broker is") from None
     except NotFound:
         queue = _queue(options)
         raise NoDeadLetters(
