@@ -178,7 +178,8 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
             text=True,
             timeout=30,
         )
-    assert (done.returncode, done.stderr) == (1, "warren: No space left on device\n")
+    told = "warren: standard output could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_output_that_is_closed_is_no_error() -> None:
