@@ -19,9 +19,10 @@ from warren.handlers.health import HealthServer
 from warren.handlers.message import Message
 from warren.handlers.metrics import exposition
 from warren.handlers.middleware import Middleware, Stack
+from warren.handlers.options import check_app, check_function
 from warren.handlers.outbox import Outbox
 from warren.handlers.pace import Pace, Share
-from warren.handlers.policy import from_options
+from warren.handlers.policy import from_options, label
 from warren.handlers.threads import Threads
 from warren.handlers.work import Handler, Work
 
@@ -62,10 +63,9 @@ class App:
         clock: Clock | None = None,
         **group_options: Any,
     ) -> None:
-        if rate_limit is not None and rate_limit <= 0:
-            raise ConfigError("rate_limit", f"is {rate_limit}; messages a second, above 0")
-        if threads < 1:
-            raise ConfigError("threads", f"is {threads}; at least 1 works")
+        check_app(
+            group, rate_limit, threads, ("middleware", "rate_limit", "threads"), group_options
+        )
         self.url, self.group = url, group
         #: Add content-types and content-encodings of your own here.
         self.decoders = Decoders()
@@ -92,6 +92,7 @@ class App:
         def add(function: F) -> F:
             if self._running is not None:
                 raise ConfigError("handler", "add handlers before the app is started")
+            check_function(function, handling.timeout_s, label(queues))
             self._handlers.append(Handler(function, handling))
             return function
 

@@ -23,6 +23,7 @@ from warren.handlers.decoding import Decoders
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
 from warren.handlers.middleware import Stack
+from warren.handlers.options import is_async
 from warren.handlers.outbox import encoded
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
 from warren.handlers.policy import Handling
@@ -69,7 +70,7 @@ class Attempts:
         self._queue = queue
         self._handling = handling
         self._function = function
-        self._is_async = inspect.iscoroutinefunction(function)
+        self._is_async = is_async(function)
         self._shop = shop
         self._counters = counters
         self._stopping = stopping

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from warren.client.backoff import Backoff
@@ -18,6 +20,15 @@ from warren.handlers.policy import Handling, from_options, matches
         ({"concurrency": 2}, "key="),
         ({"timeout_s": 0}, "timeout_s"),
         ({"retires": 3}, "did you mean retries"),
+        ({"prefetch": "50"}, r"@app\.handler\('orders'\) prefetch .* is '50'"),
+        ({"retries": 2.5}, "retries .* whole number"),
+        ({"concurrency": True}, "concurrency .* whole number"),
+        ({"backoff": "1s"}, "backoff .* seconds as a number"),
+        ({"backoff": -1}, "backoff .* 0 or more"),
+        ({"ordered": "no"}, "ordered .* True or False"),
+        ({"key": "customer"}, "key .* function of the message"),
+        ({"timeout_s": "3"}, "timeout_s .* seconds"),
+        ({"dead_letter": ""}, "dead_letter .* queue's name"),
     ],
 )
 def test_a_setting_that_can_not_work_is_named(options: dict[str, object], word: str) -> None:
@@ -28,6 +39,19 @@ def test_a_setting_that_can_not_work_is_named(options: dict[str, object], word: 
 def test_a_handler_without_a_queue_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least one queue"):
         from_options((), {})
+
+
+@pytest.mark.parametrize(
+    ("queues", "word"),
+    [
+        ((["a", "b"],), r"@app\.handler\('a', 'b'\)"),
+        ((7,), "7 is no queue's name"),
+        (("",), "can't be empty"),
+    ],
+)
+def test_what_is_no_queues_name_is_refused(queues: tuple[Any, ...], word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        from_options(queues, {})
 
 
 def test_a_number_as_backoff_is_the_first_wait() -> None:
