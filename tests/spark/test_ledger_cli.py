@@ -93,8 +93,52 @@ def test_replay_publishes_again(
     assert channel.count(other) == 0
 
 
-def test_a_folder_without_a_ledger_is_said_to_be_none(
+def test_a_folder_without_a_ledger_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["ledger", "ls", str(tmp_path)]) == 2
-    assert "there is none" in capsys.readouterr().err
+    nowhere = tmp_path / "nowhere"
+    assert main(["ledger", "ls", str(nowhere)]) == 2
+    assert f"there is no ledger at {nowhere}" in capsys.readouterr().err
+
+
+@on_one_broker
+def test_ls_lists_the_rest_and_marks_a_segment_that_is_damaged(
+    ledger: Path, queue: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = min(ledger.glob("*.arrow"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+
+    assert main(["ledger", "ls", str(ledger)]) == 0
+    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert queue in first
+    assert "damaged" in first
+    assert "in doubt" in second
+
+
+@on_one_broker
+def test_ls_counts_the_octets_of_bodies(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "ls", str(ledger), "--json"]) == 0
+    assert [row["bytes"] for row in json.loads(capsys.readouterr().out)] == [5, 3]
+
+
+@on_one_broker
+def test_a_damaged_marker_is_not_said_to_hold_messages(
+    ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (ledger / "ledger.json").write_text("garbage")
+    assert main(["ledger", "ls", str(ledger)]) == 2
+    said = capsys.readouterr().err
+    assert "ledger.json" in said
+    assert "it holds no messages" in said
+    assert "nowhere else" not in said
+
+
+@on_one_broker
+def test_replay_to_a_queue_that_is_not_there_says_to_declare_it(
+    broker: TestBroker, ledger: Path, queue: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["ledger", "replay", str(ledger), queue, "--uri", broker.url, "--yes"]
+    assert main([*given, "--to", f"{queue}-nobody"]) == 2
+    said = capsys.readouterr().err
+    assert f"no queue '{queue}-nobody'" in said
+    assert "declare it first" in said

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from warren.cli import output
 from warren.cli.options import JSON, confirmed
 from warren.cli.output import Column
-from warren.errors import ConfigError, LedgerDamaged, LedgerGone
+from warren.errors import ConfigError, LedgerDamaged, NotFound
 
 if TYPE_CHECKING:
     from warren.spark.ledger import Ledger, Segment
@@ -50,8 +50,12 @@ def add_parser(commands: Any) -> None:
     _command(below, "verify", "read every segment; exit code 1 if one is damaged", _verify)
     replay = _command(below, "replay", "publish messages of a queue again", _replay)
     replay.add_argument("queue", metavar="QUEUE", help="the queue they were read from")
-    replay.add_argument("--uri", required=True, metavar="URI", help="amqp://user@host/vhost")
-    replay.add_argument("--to", metavar="QUEUE", help="the queue they go to (default: the same)")
+    replay.add_argument(
+        "--uri", required=True, metavar="URI", help="such as amqp://guest:guest@localhost/"
+    )
+    replay.add_argument(
+        "--to", metavar="QUEUE", help="the queue they go to, which must exist (default: the same)"
+    )
     replay.add_argument("--yes", action="store_true", help="don't ask")
     _range(replay)
 
@@ -82,7 +86,7 @@ def _open(options: argparse.Namespace) -> Ledger:
         raise ConfigError("ledger", f"{error}: pip install 'warren[spark]'") from None
     ledger = Ledger.at(options.path)
     if ledger.identity() is None:
-        raise LedgerGone(ledger.place, "there is none")
+        raise ConfigError("PATH", f"there is no ledger at {ledger.place}")
     return ledger
 
 
@@ -119,7 +123,11 @@ def _ls(options: argparse.Namespace) -> int:
     ledger = _open(options)
     rows = []
     for stem, start, settled in _segments(ledger):
-        segment = ledger.read_stem(stem, start)
+        try:
+            segment = ledger.read_stem(stem, start)
+        except LedgerDamaged:
+            rows.append({"queue": queue_of(stem), "start": start, "state": "damaged"})
+            continue
         if segment is not None:
             rows.append(_about(queue_of(stem), segment, settled))
     if options.json:
@@ -138,7 +146,7 @@ def _about(queue: str, segment: Segment, settled: bool) -> dict[str, Any]:
         "start": segment.start,
         "end": segment.end,
         "rows": segment.rows,
-        "bytes": segment.batch.column("body").nbytes,
+        "bytes": segment.body_bytes,
         "state": "settled" if settled else "in doubt",
         "written_at": written.isoformat(timespec="seconds"),
         "run": segment.run,
@@ -193,6 +201,11 @@ def _replay(options: argparse.Namespace) -> int:
         return 0
     if not confirmed(options, f"Publish {len(rows)} messages to queue '{to}'?"):
         return 1
-    count = replay(rows, options.uri, to)
+    try:
+        count = replay(rows, options.uri, to)
+    except NotFound as error:
+        option = "--to" if options.to else "QUEUE"
+        remedy = "declare it first (`warren queues declare`), or name another with --to"
+        raise ConfigError(option, f"{error}: {remedy}") from None
     output.say(f"{count} messages published to queue '{to}', all confirmed")
     return 0

@@ -36,6 +36,12 @@ class LedgerDamaged(LedgerError):
         self.place, self.file, self.reason = place, file, reason
 
     def __str__(self) -> str:
+        if self.file.endswith(".json"):
+            remedy = ", or delete it" if self.file == "owner.json" else ""
+            return (
+                f"{self.file} in the ledger {self.place} is damaged ({self.reason}); it holds no "
+                f"messages, they are in the segments beside it: restore it from a backup{remedy}"
+            )
         return (
             f"{self.file} in the ledger {self.place} is damaged ({self.reason}); the messages in "
             "it were acknowledged and are nowhere else: restore the file from a backup (`warren "

@@ -45,6 +45,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warren.errors import LedgerDamaged, LedgerGone, LedgerInUse, LedgerMismatch, LedgerTooNew
 from warren.spark.columns import ARROW_SCHEMA
@@ -74,6 +75,11 @@ class Segment:
     @property
     def rows(self) -> int:
         return int(self.batch.num_rows)
+
+    @property
+    def body_bytes(self) -> int:
+        """Octets of all bodies together."""
+        return int(pc.sum(pc.binary_length(self.batch.column("body"))).as_py() or 0)
 
 
 @dataclass(slots=True)
