@@ -8,7 +8,8 @@ Plain PySpark: nothing of warren is imported but the session, and any other sess
 
 import argparse
 import gzip
-import os
+import signal
+import threading
 import zlib
 from collections.abc import Iterator
 
@@ -72,6 +73,14 @@ class Tables:
 
     def __init__(self, uri: str, folder: str) -> None:
         self.uri, self.folder = uri, folder
+        self.writing = False
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        self.writing = True
+        try:
+            self.write(batch, batch_id)
+        finally:
+            self.writing = False
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         rows = (
@@ -117,6 +126,9 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="end when the queues are empty")
     options = parser.parse_args()
     spark = warren.spark.session("shop")
+    # Spark's own way with Ctrl-C is to break off whatever it was saying to Java.
+    asked = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: asked.set())
     rows = (
         spark.readStream.format("rabbitmq")
         .option("uri", options.uri)
@@ -125,16 +137,18 @@ def main() -> None:
         .option("maxMessagesPerTrigger", 20_000)
         .load()
     )
-    writer = rows.writeStream.foreachBatch(Tables(options.uri, options.folder).write)
+    tables = Tables(options.uri, options.folder)
+    writer = rows.writeStream.foreachBatch(tables)
     writer = writer.option("checkpointLocation", f"{options.folder}/checkpoint")
     writer = writer.trigger(availableNow=True) if options.once else writer
     query = writer.start()
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        # Ctrl-C has ended Java as well. A batch that was cut short is done again the next time.
-        print("\nstopped; run it again to go on from here")
-        os._exit(130)
+    while not query.awaitTermination(0.1):
+        # Between batches: one that is cut short is done again, but Spark makes many words of it.
+        if asked.is_set() and not tables.writing:
+            spark.sparkContext.setLogLevel("OFF")
+            query.stop()
+            print("stopped; the next run goes on from here")
+            return
 
 
 if __name__ == "__main__":
