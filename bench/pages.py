@@ -118,11 +118,11 @@ def frameworks_markdown(path: Path) -> str:
 
 # -- Spark ---------------------------------------------------------------------------------------
 def spark_markdown(path: Path) -> str:
-    """The figures of which something is asked; the kept result has all."""
+    """The figures of which something is asked, and all shares; the kept result has the rest."""
     result = load(path)
     headings, *lines = result["table"]
-    asked = [headings, *(line for line in lines if line[3])]
-    return f"{_markdown(asked)}\n\n{_caption(path, result)}"
+    shown = [headings, *(line for line in lines if line[3] or not line[1].endswith("/s"))]
+    return f"{_markdown(shown)}\n\n{_caption(path, result)}"
 
 
 # -- pages ---------------------------------------------------------------------------------------
