@@ -17,7 +17,7 @@ from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
 from warren.handlers.health import HealthServer
 from warren.handlers.message import Message
-from warren.handlers.metrics import exposition
+from warren.handlers.metrics import exposition, group_exposition
 from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.options import check_app, check_function
 from warren.handlers.outbox import Outbox
@@ -325,4 +325,5 @@ class _Running:
             ("is_dispatcher", "1 while this member is the dispatcher.", int(found.is_dispatcher)),
             ("in_flight", "Messages whose handler runs.", self.work.in_flight),
         ]
-        return exposition(found.group, self.work.counters, gauges)
+        of_group = group_exposition(found.state) if found.state is not None else ""
+        return exposition(found.group, self.work.counters, gauges) + of_group

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+
+from warren.groups.coordination.base import GroupState, MemberState
 
 #: Upper bounds of the histogram of handling times, in seconds.
 BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
@@ -41,6 +44,61 @@ def exposition(
 ) -> str:
     """The text that a Prometheus server reads. ``gauges``: name, help, value."""
     return "\n".join(_lines(group, counters, gauges)) + "\n"
+
+
+def group_exposition(state: GroupState) -> str:
+    """The whole group, as its dispatcher knows it; the other members say nothing of it."""
+    group = f'group="{_escaped(state.group)}"'
+    lines: list[str] = []
+    for name, text, value in _of_group(state):
+        lines += [f"# HELP warren_group_{name} {text}", f"# TYPE warren_group_{name} gauge"]
+        lines.append(f"warren_group_{name}{{{group}}} {value:.15g}")
+    backlog = _backlogs(state)
+    for name, text, of in _OF_MEMBER:
+        lines += [f"# HELP warren_group_{name} {text}", f"# TYPE warren_group_{name} gauge"]
+        for each in state.members:
+            labels = f'{group},member="{_escaped(each.member)}"'
+            lines.append(f"warren_group_{name}{{{labels}}} {of(each, backlog):g}")
+    return "\n".join(lines) + "\n"
+
+
+def _of_group(state: GroupState) -> Iterator[tuple[str, str, float]]:
+    idle = sum(each.member is None or each.problem is not None for each in state.queues)
+    backlog = [each.messages for each in state.queues if each.messages is not None]
+    yield "members", "Members that are there.", sum(each.present for each in state.members)
+    yield "queues", "Queues of the group.", len(state.queues)
+    yield "queues_idle", "Queues that nobody can work on.", idle
+    yield "queues_paused", "Queues that were paused.", sum(each.paused for each in state.queues)
+    if backlog:
+        yield "backlog", "Messages in its queues, as the broker counts them.", sum(backlog)
+    rate = sum(each.rate for each in state.members)
+    yield "rate", "Messages a second that were handled lately.", rate
+    yield "generation", "Grows by one with every rebalance.", state.generation
+    if state.rebalances:
+        last = state.rebalances[-1]
+        yield "last_rebalance_timestamp_seconds", "When the last rebalance was.", last.at
+        yield "last_rebalance_moved", "Queues that the last rebalance moved.", last.moved
+
+
+def _backlogs(state: GroupState) -> Counter[str | None]:
+    backlog: Counter[str | None] = Counter()
+    for each in state.queues:
+        backlog[each.member] += each.messages or 0
+    return backlog
+
+
+_OF_MEMBER: tuple[tuple[str, str, Callable[[MemberState, Counter[str | None]], float]], ...] = (
+    ("member_quota", "Queues a member shall hold.", lambda each, _: each.quota),
+    (
+        "member_queues",
+        "Queues a member holds.",
+        lambda each, _: len(each.queues) if each.present else 0,
+    ),
+    ("member_backlog", "Messages in its queues.", lambda each, backlog: backlog[each.member]),
+    ("member_rate", "Messages a second it handled lately.", lambda each, _: each.rate),
+    ("member_present", "0: it has gone and may come back.", lambda each, _: int(each.present)),
+    ("member_drained", "1: it is drained.", lambda each, _: int(each.drained)),
+)
 
 
 def _lines(
