@@ -345,7 +345,7 @@ def lines(by_broker: dict[str, dict[str, float]]) -> list[Line]:
                 Bar(at_least=3.0, on=["rabbitmq"]),
             ),
             line(f"{size}: drain without Spark", f"{size}: drain", "rate"),
-            line(f"{size}: the ledger's share of it", f"{size}: ledger", "ratio"),
+            line(f"{size}: the ledger's share of a drain's time", f"{size}: ledger", "ratio"),
         ]
     told += [line(f"{count} queues to Parquet", f"{count} queues", "rate") for count in QUEUES]
     told += [
