@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from warren.client import Connection, Properties, connect
 from warren.clock import Clock, SystemClock
 from warren.errors import ConfigError
 from warren.groups.coordination.base import GroupState
+from warren.groups.discovery import is_pattern
 from warren.groups.group import Group
 from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
@@ -22,7 +23,7 @@ from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.options import check_app, check_function
 from warren.handlers.outbox import Outbox
 from warren.handlers.pace import Pace, Share
-from warren.handlers.policy import from_options, label
+from warren.handlers.policy import Handling, from_options, label, matches
 from warren.handlers.threads import Threads
 from warren.handlers.work import Handler, Work
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from warren.handlers.trial import Trial
 
 log = logging.getLogger(__name__)
+
+#: After so long a pattern that nothing fits is worth a word.
+PATTERNS_S = 5.0
 
 F = TypeVar("F", bound=Callable[[Message], Any])
 
@@ -93,10 +97,21 @@ class App:
             if self._running is not None:
                 raise ConfigError("handler", "add handlers before the app is started")
             check_function(function, handling.timeout_s, label(queues))
+            self._check_free(handling)
             self._handlers.append(Handler(function, handling))
             return function
 
         return add
+
+    def _check_free(self, handling: Handling) -> None:
+        for other in self._handlers:
+            for name in handling.queues:
+                if name in other.handling.queues:
+                    raise ConfigError(
+                        label(handling.queues),
+                        f"'{name}' has a handler already, {other.name}, and would never get to "
+                        "this one: a message is handled once",
+                    )
 
     def use(self, middleware: Middleware) -> None:
         """Add one more middleware, inside those that are there."""
@@ -139,6 +154,11 @@ class App:
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+    def __enter__(self) -> NoReturn:
+        raise ConfigError("app", "works in an event loop: write `async with app:`, or app.run()")
+
+    def __exit__(self, *error: object) -> None: ...
 
     def run(self) -> None:
         """Work until SIGTERM or Ctrl-C; for a program of its own."""
@@ -236,6 +256,7 @@ class _Running:
         self._health: HealthServer | None = None
         self._connection: Connection | None = None
         self._share_task: asyncio.Task[None] | None = None
+        self._pattern_task: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(
@@ -281,13 +302,15 @@ class _Running:
                 self.status, self.metrics, host=health_at[0], port=health_at[1]
             )
             await self._health.start()
+        self._pattern_task = asyncio.create_task(self._look_at_patterns(), name="patterns")
         if share is not None:
             self._share_task = asyncio.create_task(share.keep_loop(), name="share of the rate")
 
     async def stop(self) -> None:
         self._stopping = True
-        if self._share_task is not None:
-            self._share_task.cancel()
+        for task in (self._share_task, self._pattern_task):
+            if task is not None:
+                task.cancel()
         group = getattr(self, "group", None)
         if group is not None:
             await group.leave()
@@ -297,6 +320,17 @@ class _Running:
             await self._health.stop()
         if self._pool is not None:
             self._pool.close()
+
+    async def _look_at_patterns(self) -> None:
+        """Tell once of patterns that nothing fits: one is misspelt now and then."""
+        patterns = [each for each in self._app.queues if is_pattern(each)]
+        state = None
+        while patterns and state is None:
+            await asyncio.sleep(PATTERNS_S)
+            state = self.group.snapshot().state  # the dispatcher has it; one member tells, not all
+        for pattern in patterns:
+            if state is not None and not any(matches(pattern, q.queue) for q in state.queues):
+                log.warning("no queue matches %s yet", pattern)
 
     async def _describe(self) -> GroupState | None:
         return await self.group.describe()

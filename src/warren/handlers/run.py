@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from warren.errors import ConfigError
+
 if TYPE_CHECKING:
     from warren.handlers.app import App
 
@@ -31,13 +33,23 @@ def run(app: App, say: Say = lambda text: None) -> None:
     somebody. (Not a second SIGTERM to the child of a supervisor: whoever ends all processes of a
     service at once sends it one, and the supervisor sends the other.)
     """
+    if _in_a_loop():
+        remedy = "an event loop runs here already: use `async with app:` inside it"
+        raise ConfigError("app.run()", remedy)
     uvloop.run(_work(app, say))
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _work(app: App, say: Say) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-
     alone = PARENT_PIPE not in os.environ
     terms = 0
 

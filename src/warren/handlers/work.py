@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from warren.handlers.policy import AT_ONCE, Handling, matches
 if TYPE_CHECKING:
     from warren.client import Delivery
 
+log = logging.getLogger(__name__)
+
 #: A group takes the queue away when its drain time is over; a lane need not know how long that is.
 _UNTIL_CANCELLED_S = 1e6
 #: Before a queue is claimed again whose work failed for a reason that nobody thought of.
@@ -29,6 +32,10 @@ class Handler:
 
     function: Callable[[Message], Any]
     handling: Handling
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", None) or repr(self.function)
 
     def at_once(self) -> Handler:
         """The same, with retries that do not wait."""
@@ -53,6 +60,8 @@ class Work(Listener):
         self._lanes: dict[str, Lane] = {}
         #: Queues that came and are not begun yet.
         self._coming: dict[str, object] = {}
+        #: Handlers that want the same queues, as far as that was told.
+        self._overlaps: set[tuple[str, str]] = set()
         self._broken: dict[str, tuple[str, int]] = {}
         self.counters: dict[str, QueueCounters] = {}
 
@@ -75,6 +84,7 @@ class Work(Listener):
         if self._coming.pop(queue, None) is not mine:  # taken away meanwhile
             return
         handler = self._handler_of(queue)
+        self._tell_of_others(queue, handler)
         counters = self.counters.setdefault(queue, QueueCounters())
         lane = Lane(queue, handler.handling, self._key_of(queue, handler), self._failed)
         lane.start(
@@ -110,6 +120,19 @@ class Work(Listener):
     def _failed(self, queue: str, error: Exception) -> None:
         self._broken[queue] = (letters.describe(error), self.counters[queue].handled)
         self.group.give_back(queue, f"its handler failed: {error}", retry_s=RETRY_S)
+
+    def _tell_of_others(self, queue: str, handler: Handler) -> None:
+        for other in self._handlers:
+            pair = (handler.name, other.name)
+            if other is not handler and other.takes(queue) and pair not in self._overlaps:
+                self._overlaps.add(pair)
+                log.warning(
+                    "queue %s fits the handlers %s and %s: %s gets its messages, as it was added "
+                    "first",
+                    queue,
+                    *pair,
+                    handler.name,
+                )
 
     def _handler_of(self, queue: str) -> Handler:
         return next(each for each in self._handlers if each.takes(queue))

@@ -558,6 +558,48 @@ async def test_an_app_can_publish_and_hands_the_trace_on(bench: Bench) -> None:
     assert dict(found.headers) == trace
 
 
+async def test_of_two_handlers_the_first_gets_the_messages_and_that_is_told_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await bench.queue("q1"), await bench.queue("q2")
+    app, seen = bench.app(), []
+
+    @app.handler(f"{first}*", f"{second}*")
+    async def wide(message: warren.Message) -> None:
+        seen.append(message.queue)
+
+    @app.handler(first, second)
+    async def narrow(message: warren.Message) -> None:
+        raise AssertionError
+
+    await bench.publish(first, b"1")
+    await bench.publish(second, b"2")
+    async with app:
+        await until(lambda: len(seen) == 2)
+    assert caplog.text.count("fits the handlers wide and narrow: wide gets its messages") == 1
+
+
+async def test_a_pattern_that_nothing_fits_is_told_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.handlers.app.PATTERNS_S", 0.5)
+    queue = await bench.queue()
+    app, seen = bench.app(), []
+    nothing = bench.name("nothing")
+
+    @app.handler(f"{queue}*", f"{nothing}.*")
+    async def handle(message: warren.Message) -> None:
+        seen.append(message.body)
+
+    async with app:
+        await until(lambda: f"no queue matches {nothing}.* yet" in caplog.text)
+
+
+async def test_an_app_is_not_run_inside_an_event_loop(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="async with app"):
+        bench.app().run()
+
+
 async def test_an_app_without_handlers_says_so(bench: Bench) -> None:
     with pytest.raises(ConfigError, match=r"@app\.handler"):
         await bench.app().start()

@@ -39,6 +39,18 @@ def test_an_option_of_an_app_that_can_not_work_is_named_at_once(
         warren.App(**{"group": "g", **options})
 
 
+def test_a_plain_with_is_told_how_to_do_it() -> None:
+    with pytest.raises(ConfigError, match="async with app"), warren.App(group="g"):
+        pass
+
+
+def test_a_queue_has_one_handler() -> None:
+    app = warren.App(group="g")
+    app.handler("orders", "bills")(handle)
+    with pytest.raises(ConfigError, match=r"'bills' has a handler already, handle"):
+        app.handler("bills")(handle)
+
+
 def test_options_that_work_are_taken() -> None:
     warren.App(group="g", drain_s=0, min_interval_s=0, weight=0, member_name=None, heartbeat_s=0.5)
 
