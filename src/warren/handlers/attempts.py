@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from warren.client.backoff import Backoff
 from warren.clock import Clock
 from warren.errors import WarrenError
 from warren.handlers import letters, tracing
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Between two tries to hand a letter to the broker.
-LETTER_PAUSE_S = 0.5
+LETTER_PAUSE = Backoff(first_s=0.5, most_s=30.0)
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,21 @@ class Attempts:
         self, send: Callable[[], Awaitable[None]], message: Message | None = None
     ) -> bool:
         """Send until the broker has confirmed, then acknowledge ``message``. False: stopped."""
+        tries = 0
         while True:
             try:
                 await send()
             except WarrenError as error:
-                log.warning("a letter of %s could not be sent: %s", self._queue, error)
-                if await self._stops_within(LETTER_PAUSE_S):
+                tries += 1
+                pause_s = LETTER_PAUSE.delay_s(tries)
+                log.warning(
+                    "queue %s waits: a letter or reply of it could not be sent, again in %.2g s: "
+                    "%s",
+                    self._queue,
+                    pause_s,
+                    error,
+                )
+                if await self._stops_within(pause_s):
                     return False
             else:
                 if message is not None:

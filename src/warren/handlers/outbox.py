@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from warren.errors import NotFound
 from warren.handlers import letters, tracing
 
 if TYPE_CHECKING:
     from warren.client import Channel, Connection, Properties
     from warren.handlers.message import Message
+
+log = logging.getLogger(__name__)
 
 #: How long an unused delay queue stays, beyond its delay.
 KEEP_MS = 60_000
@@ -112,8 +116,7 @@ class Outbox:
         """Put the message into the dead-letter queue, with its history."""
         queue = to or self.dead_queue
         if queue not in self._dead_declared:
-            if to is None:
-                await (await self._channel()).declare_queue(queue, durable=True)
+            await self._ensure(queue)
             self._dead_declared.add(queue)
         headers = self._failed_headers(message, attempts)
         headers = letters.dead_headers(headers, reason, letters.describe(error))
@@ -127,6 +130,17 @@ class Outbox:
         except Exception:
             self._dead_declared.discard(queue)
             raise
+
+    async def _ensure(self, queue: str) -> None:
+        """Have a queue, of whatever kind its owner made it; durable if there is none."""
+        # On channels of their own: a refusal costs the channel, and what others publish on it.
+        try:
+            async with await self._connection.channel() as channel:
+                await channel.declare_queue(queue, passive=True)
+        except NotFound:
+            async with await self._connection.channel() as channel:
+                await channel.declare_queue(queue, durable=True)
+            log.info("declared the queue %s for dead letters", queue)
 
     def _failed_headers(self, message: Message, attempts: int) -> dict[str, Any]:
         return letters.failed_headers(

@@ -40,8 +40,9 @@ class Handling:
     timeout_s: float | None = None
     """An attempt that takes longer has failed. (Async handlers only: a thread can't be stopped.)"""
     dead_letter: str | None = None
-    """Where messages go that failed for good: a queue's name. None: ``warren.dead.<group>``;
-    ``"broker"``: reject, and let the queue's own x-dead-letter-exchange decide."""
+    """Where messages go that failed for good: a queue's name; declared, durable, if it is not
+    there. None: ``warren.dead.<group>``; ``"broker"``: reject, and let the queue's
+    own x-dead-letter-exchange decide."""
 
     def __post_init__(self) -> None:
         _check(self)

@@ -177,6 +177,42 @@ async def test_the_queues_own_dead_letter_exchange_can_be_left_to_decide(bench: 
     assert letter.headers["x-death"][0]["reason"] == "rejected"
 
 
+@pytest.mark.parametrize("arguments", [None, {"x-max-length": 10}])
+async def test_the_named_dead_letter_queue_is_made_or_taken_as_it_is(
+    bench: Bench, arguments: dict[str, Any] | None
+) -> None:
+    queue, dead = await bench.queue(), bench.name("dead")
+    if arguments is not None:
+        await bench.channel.declare_queue(dead, durable=True, arguments=arguments)
+    app = bench.app()
+
+    @app.handler(queue, retries=0, dead_letter=dead)
+    async def handle(message: warren.Message) -> None:
+        raise ValueError
+
+    await bench.publish(queue, b"1", b"2")
+    try:
+        async with app:
+            assert (await bench.next_of(dead)).body == b"1"
+            assert (await bench.next_of(dead)).body == b"2"
+    finally:
+        await bench.channel.delete_queue(dead)
+
+
+async def test_a_dead_letter_queue_of_the_group_may_be_of_another_kind(bench: Bench) -> None:
+    queue = await bench.queue()
+    await bench.channel.declare_queue(bench.dead, durable=True, arguments={"x-max-length": 10})
+    app = bench.app()
+
+    @app.handler(queue, retries=0)
+    async def handle(message: warren.Message) -> None:
+        raise ValueError
+
+    await bench.publish(queue, b"1")
+    async with app:
+        assert (await bench.next_of(bench.dead)).body == b"1"
+
+
 async def test_unordered_a_failing_message_waits_elsewhere_and_the_next_is_taken(
     bench: Bench,
 ) -> None:
