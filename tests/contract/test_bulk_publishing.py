@@ -21,7 +21,7 @@ from warren.client.publish_columns import (
     encode_messages,
     join_properties,
 )
-from warren.errors import Nacked, NotFound, PublisherBlocked, Unroutable
+from warren.errors import HostUnreachable, Nacked, NotFound, PublisherBlocked, Unroutable
 
 Open = Callable[..., BlockingPublisher]
 
@@ -134,6 +134,16 @@ def test_an_exchange_that_is_not_there_is_named(publisher: Open) -> None:
     with pytest.raises(NotFound, match="no exchange 'not-there'"):
         bulk.publish(messages([b"lost"], "key", exchange="not-there"))
         bulk.finish()
+
+
+def test_a_publisher_that_is_not_patient_fails_at_once_where_no_broker_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endpoint = Endpoint.from_uri("amqp://guest:guest@127.0.0.1:9/")
+    bulk = BlockingPublisher([endpoint], patient=False)
+    with pytest.raises(HostUnreachable):
+        bulk.publish(messages([b"one"], "key"))
+    assert caplog.messages == []  # each further try would be told
 
 
 def test_a_full_queue_that_stays_full_fails_after_some_tries(

@@ -137,8 +137,19 @@ def test_a_row_that_no_queue_takes_fails_the_query_and_names_its_key(
     spark: SparkSession, broker: TestBroker
 ) -> None:
     rows = spark.sql("SELECT 'x' AS body, 'nobody-reads-this' AS routing_key")
-    with pytest.raises(PySparkException, match="no queue for routing key 'nobody-reads-this'"):
+    with pytest.raises(
+        PySparkException, match=r"no queue for routing key 'nobody-reads-this'.*option onUnroutable"
+    ):
         save(rows, broker)
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_an_exchange_that_is_not_there_fails_the_query_and_says_to_declare_it(
+    spark: SparkSession, broker: TestBroker
+) -> None:
+    rows = spark.sql("SELECT 'x' AS body, 'key' AS routing_key")
+    with pytest.raises(PySparkException, match=r"no exchange 'nowhere'.*: declare it"):
+        save(rows, broker, exchange="nowhere")
 
 
 def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
@@ -218,14 +229,15 @@ def test_a_password_shows_neither_in_the_plan_nor_in_an_error(
 
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)
-def test_a_broker_that_is_not_there_is_named_with_the_remedy(
-    spark: SparkSession, broker: TestBroker
+def test_a_broker_that_is_not_there_is_named_at_once_with_the_remedy(
+    spark: SparkSession, broker: TestBroker, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rows = spark.sql("SELECT 'x' AS body")
     with pytest.raises(PySparkException, match=r"no broker answers at guest@127.0.0.1:9 "):
-        rows.write.format("rabbitmq").options(
-            uri="amqp://guest:guest@127.0.0.1:9/", retries="1"
-        ).mode("append").save()
+        rows.write.format("rabbitmq").options(uri="amqp://guest:guest@127.0.0.1:9/").mode(
+            "append"
+        ).save()
+    assert "trying again" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)

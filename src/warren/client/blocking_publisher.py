@@ -94,7 +94,9 @@ class BlockingPublisher:
         rules: PublishRules | None = None,
         *,
         name: str = "warren publisher",
+        patient: bool = True,
     ) -> None:
+        """``patient``: a broker that is not there from the start is waited for, too."""
         self.rules = rules or PublishRules()
         self.counts = PublishCounts()
         self._endpoints, self._name = endpoints, name
@@ -109,6 +111,7 @@ class BlockingPublisher:
         self._moved_at = time.monotonic()
         self._blocked_since: float | None = None
         self._tries = 0
+        self._waits_for_broker = patient
         self._link: PublishConnection | None = None
         self._channel: _ConfirmChannel | None = None
 
@@ -321,13 +324,15 @@ class BlockingPublisher:
             link.abandon()
             raise
         self._link, self._channel = link, channel
+        self._waits_for_broker = True
         self._moved_at = time.monotonic()
         return link
 
     def _lose(self, error: WarrenError) -> None:
         """The connection is gone: what it had not confirmed waits again, and goes first."""
         self._tries += 1
-        if self._tries > self.rules.retries:
+        absent = isinstance(error, HostUnreachable) and not self._waits_for_broker
+        if absent or self._tries > self.rules.retries:
             raise error
         if self._link is not None:
             self._link.abandon()

@@ -27,6 +27,7 @@
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch
         QueueMissing  QueueBusy  NotSingleActive  OffsetGone
+      RowsNotTaken                    a Spark sink publishes where nothing is there
       DecodeFailed                    a body that is not what its properties say
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
@@ -137,6 +138,7 @@ from warren.errors.spark import (
     OffsetGone,
     QueueBusy,
     QueueMissing,
+    RowsNotTaken,
     SourceError,
     SparkMissing,
 )
@@ -214,6 +216,7 @@ __all__ = [
     "ResourceLocked",
     "Retry",
     "RowRefused",
+    "RowsNotTaken",
     "SingleActiveOnly",
     "SourceError",
     "SparkMissing",

@@ -192,3 +192,14 @@ class JavaMissing(WarrenError):
             f"/usr/lib/jvm has it ({found}): install one, as with "
             f"apt-get install openjdk-{self.oldest}-jre-headless, or set JAVA_HOME"
         )
+
+
+class RowsNotTaken(WarrenError):
+    """The broker does not take what the sink publishes."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, remedy)
+        self.reason, self.remedy = reason, remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.remedy}"

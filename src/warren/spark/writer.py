@@ -13,6 +13,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from warren.client.blocking_publisher import BlockingPublisher
-from warren.errors import ConfigError
+from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
 from warren.spark.options import SOURCE
 from warren.spark.writer_options import SinkOptions, bind_columns
 from warren.spark.writer_rows import RowEncoder
@@ -71,8 +72,12 @@ class _Sink:
         encoder = RowEncoder(self._options, self._places, prefix)
         started = time.monotonic()
         name = f"spark {prefix[:-1]}"
-        publisher = BlockingPublisher(self._options.endpoints, self._options.rules, name=name)
-        with publisher:
+        publisher = BlockingPublisher(
+            *(self._options.endpoints, self._options.rules),
+            name=name,
+            patient=_under_way(context),
+        )
+        with publisher, _remedies():
             _send_all(batches, encoder, publisher, started)
             publisher.finish()
         counts = publisher.counts
@@ -119,6 +124,28 @@ def _query(context: TaskContext | None) -> str | None:
 def _batch(context: TaskContext | None) -> str:
     found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
     return found or "0"
+
+
+def _under_way(context: TaskContext | None) -> bool:
+    """A query has found its broker before, and may wait for it; a write that begins may not."""
+    return _query(context) is not None and _batch(context) != "0"
+
+
+@contextmanager
+def _remedies() -> Iterator[None]:
+    """What the broker refuses, with what to do about it in the words of the sink."""
+    try:
+        yield
+    except Unroutable as error:
+        raise RowsNotTaken(
+            str(error),
+            "bind a queue, or say what becomes of such rows with option onUnroutable (drop, "
+            "deadletter) or mandatory=false",
+        ) from None
+    except NotFound as error:
+        raise RowsNotTaken(
+            str(error), "declare it, or correct the option or column 'exchange'"
+        ) from None
 
 
 def _told(done: Sequence[Published]) -> str:
