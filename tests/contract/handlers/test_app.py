@@ -631,11 +631,6 @@ async def test_a_pattern_that_nothing_fits_is_told_once(
         await until(lambda: f"no queue matches {nothing}.* yet" in caplog.text)
 
 
-async def test_an_app_is_not_run_inside_an_event_loop(bench: Bench) -> None:
-    with pytest.raises(ConfigError, match="async with app"):
-        bench.app().run()
-
-
 async def test_an_app_without_handlers_says_so(bench: Bench) -> None:
     with pytest.raises(ConfigError, match=r"@app\.handler"):
         await bench.app().start()

@@ -44,6 +44,11 @@ def test_a_plain_with_is_told_how_to_do_it() -> None:
         pass
 
 
+async def test_an_app_is_not_run_inside_an_event_loop() -> None:
+    with pytest.raises(ConfigError, match="async with app"):
+        warren.App(group="g").run()
+
+
 def test_a_queue_has_one_handler() -> None:
     app = warren.App(group="g")
     app.handler("orders", "bills")(handle)
