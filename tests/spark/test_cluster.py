@@ -28,9 +28,6 @@ def test_the_cluster_has_two_executors(driver: Driver) -> None:
     eventually(lambda: driver.run("executors")["count"] == 2, within_s=60)
 
 
-# RabbitMQ has its turn in the next one; what else brokers do differently is tried without Spark,
-# in ``test_exactly_once_steps``.
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
 def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
     driver: Driver,
     broker: TestBroker,
