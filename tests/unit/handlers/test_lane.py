@@ -144,3 +144,38 @@ async def test_an_idle_lane_stops_at_once(concurrency: int) -> None:
     tested = started(work, concurrency=concurrency)
     await asyncio.sleep(0)
     assert await tested.stop(5)
+
+
+async def test_with_a_key_a_stopped_lane_begins_none_that_waits_behind_the_running_one() -> None:
+    gate, begun = asyncio.Event(), []
+
+    async def work(item: Any) -> None:
+        begun.append(item.number)
+        await gate.wait()
+
+    tested = started(work, concurrency=2, key=lambda item: item.key)
+    feed(tested, 5)
+    # Both workers have had their turn: one runs the first, the other put the rest behind it.
+    for _ in range(20):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(tested.stop(30))
+    await asyncio.sleep(0)
+    gate.set()
+    assert await stopping
+    assert begun == [0]
+
+
+async def test_an_error_of_the_work_ends_the_lane_and_is_told() -> None:
+    told: list[tuple[str, str]] = []
+    begun: list[int] = []
+
+    async def work(item: Any) -> None:
+        begun.append(item.number)
+        raise LookupError("a bug")
+
+    lane = Lane("q", Handling(("q",)), None, lambda queue, error: told.append((queue, str(error))))
+    lane.start(work)
+    feed(lane, 3)
+    await asyncio.wait_for(lane.stopping.wait(), 10)
+    assert await lane.stop(10)
+    assert (told, begun, lane.in_flight) == ([("q", "a bug")], [0], 0)

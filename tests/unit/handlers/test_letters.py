@@ -49,3 +49,13 @@ def test_an_error_is_told_with_its_type_and_bounded() -> None:
     assert letters.describe(ValueError("no")) == "ValueError: no"
     assert letters.describe(KeyError()) == "KeyError"
     assert len(letters.describe(ValueError("x" * 10_000))) == letters.MOST_ERROR_CHARS
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def test_an_error_that_can_not_say_what_it_is_still_makes_a_letter() -> None:
+    assert letters.describe(Mute()).startswith("Mute: ")
+    assert letters.describe(ValueError("half \ud83d")) == "ValueError: half ?"
