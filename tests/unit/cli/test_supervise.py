@@ -76,10 +76,10 @@ async def test_what_has_worked_is_tried_again_and_the_others_are_left_alone(
     fickle = [sys.executable, "-c", FICKLE, str(tmp_path), str(code)]
     steady = [sys.executable, "-c", CHILD, str(tmp_path)]
     run = asyncio.create_task(Supervisor([fickle, steady]).run())
-    await until(lambda: (tmp_path / "again").exists() and len(pids(tmp_path)) == 1)
+    await until(lambda: (tmp_path / "again").exists() and len(pids(tmp_path)) == 1, 60)
     steady_pid = pids(tmp_path)
     (tmp_path / "again").unlink()
-    await until((tmp_path / "again").exists)
+    await until((tmp_path / "again").exists, 60)
     assert pids(tmp_path) == steady_pid
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.wait_for(run, 20)
