@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from pyspark.sql import SparkSession
 
 import warren
 import warren.spark
+from tests.support.eventually import eventually
 from tests.support.spark_cluster import QUICK_JAVA
 from tests.support.wire import Connection
 from warren.spark.java import java_home
@@ -115,7 +118,11 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
         publish(broker.url, ODD | ODD_PACKED)
         shop = module(EXAMPLES / "shop-pyspark" / "shop.py")
         monkeypatch.setattr(sys, "argv", ["shop.py", broker.url, str(tmp_path), "--once"])
-        shop.main()
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            shop.main()
+        finally:
+            signal.signal(signal.SIGINT, before)
         results = _drained(broker.url, "shop.results")
 
     tables = [table(tmp_path, name) for name in ("orders", "payments", "quarantine")]
@@ -134,6 +141,43 @@ def _drained(url: str, queue: str) -> list[bytes]:
         return connection.channel().drain(queue)
     finally:
         connection.close()
+
+
+@pytest.mark.slow
+def test_the_pyspark_project_works_when_copied_and_stops_with_a_line_at_ctrl_c(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "mine"
+    shutil.copytree(EXAMPLES / "shop-pyspark", project)
+    with warren.Broker.in_thread() as broker:
+        publisher = [sys.executable, "publish_events.py", broker.url, "50"]
+        subprocess.run(publisher, check=True, cwd=project, timeout=60, stdout=subprocess.DEVNULL)
+        job = subprocess.Popen(
+            [sys.executable, "shop.py", broker.url, "./shop-data"],
+            cwd=project,
+            env={
+                **os.environ,
+                "JDK_JAVA_OPTIONS": QUICK_JAVA,
+                "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            done = project / "shop-data" / "quarantine" / "batch_id=0" / "_SUCCESS"
+            eventually(lambda: done.exists() or job.poll() is not None, within_s=180)
+            os.killpg(job.pid, signal.SIGINT)  # as a terminal does
+            said, _ = job.communicate(timeout=90)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+
+    assert job.returncode == 0, said
+    assert said.splitlines()[-1] == "stopped; the next run goes on from here"
+    assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line]
 
 
 @pytest.mark.slow
