@@ -36,6 +36,26 @@ def test_every_test_gets_a_broker_of_its_own(
     assert {worker for worker, _ in seen} == names
 
 
+SAYS_WHAT_IS_LOADED = """
+import sys
+
+def pytest_runtest_setup(item):
+    print("broker loaded:", "warren.server.broker" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("wanted", "loaded"), [("warren_broker", "True"), ("tmp_path", "False")])
+def test_the_broker_is_loaded_before_the_first_test_that_wants_it_and_for_no_other(
+    pytester: pytest.Pytester, wanted: str, loaded: str
+) -> None:
+    pytester.makeconftest(SAYS_WHAT_IS_LOADED)
+    pytester.makepyfile(test_it=f"def test_it({wanted}): pass")
+
+    result = pytester.runpytest_subprocess("-q", "-s", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"*broker loaded: {loaded}*"])
+
+
 def test_the_fixture_is_listed_with_what_it_does(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--fixtures", "-q", "-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["warren_broker*", "*A fresh broker on a free port*"])
