@@ -100,16 +100,22 @@ def publish(channel: Channel, shop: Shop, *bodies: str) -> None:
     channel.sync()
 
 
+def told_to_stop(shop: Shop, stack: ExitStack) -> subprocess.Popen[str]:
+    """A worker that holds its first message and has heard a SIGTERM."""
+    shop.hold()
+    port = _free_port()
+    process = shop.started("--health-port", str(port), stack=stack)
+    eventually(lambda: shop.bodies() == ["1"])
+    process.terminate()
+    eventually(lambda: _get(port, "health")[0] == 503)  # it has heard the signal
+    return process
+
+
 def test_sigterm_lets_what_is_being_handled_finish(channel: Channel, shop: Shop) -> None:
     bodies = [str(number) for number in range(1, 501)]
     publish(channel, shop, *bodies)
-    shop.hold()
     with ExitStack() as stack:
-        port = _free_port()
-        process = shop.started("--health-port", str(port), stack=stack)
-        eventually(lambda: shop.bodies() == ["1"])
-        process.terminate()
-        eventually(lambda: _get(port, "health")[0] == 503)  # it has heard the signal
+        process = told_to_stop(shop, stack)
         shop.go_on()
         assert process.wait(30) == 0
         assert process.stdout is not None
@@ -125,13 +131,8 @@ def test_a_second_sigterm_leaves_at_once_and_the_message_comes_again(
     channel: Channel, shop: Shop
 ) -> None:
     publish(channel, shop, "1")
-    shop.hold()
     with ExitStack() as stack:
-        port = _free_port()
-        process = shop.started("--health-port", str(port), stack=stack)
-        eventually(lambda: shop.bodies() == ["1"])
-        process.terminate()
-        eventually(lambda: _get(port, "health")[0] == 503)  # it has heard the signal
+        process = told_to_stop(shop, stack)
         process.terminate()
         assert process.wait(30) == 128 + signal.SIGTERM
     eventually(lambda: channel.drain(shop.queue) == [b"1"])

@@ -10,6 +10,7 @@ import pytest
 
 import warren
 from tests.contract.client.conftest import until
+from tests.support.strangers import answering
 from warren.client import Connection
 from warren.errors import HostUnreachable, NotAmqp
 
@@ -29,18 +30,8 @@ async def _dial(url: str) -> Connection:
     ],
 )
 async def test_something_else_than_a_broker(answer: bytes, meaning: str) -> None:
-    def serve() -> None:
-        sock, _ = server.accept()
-        with sock:
-            sock.recv(8)
-            sock.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        with pytest.raises(NotAmqp, match=meaning):
-            await warren.connect(f"amqp://127.0.0.1:{server.getsockname()[1]}")
-        await asyncio.to_thread(thread.join)
+    with answering(answer) as port, pytest.raises(NotAmqp, match=meaning):
+        await warren.connect(f"amqp://127.0.0.1:{port}")
 
 
 async def test_a_host_that_keeps_silent() -> None:

@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import warren.spark
+from tests.spark.drains import Task
+from tests.support.brokers import TestBroker
 from tests.support.servers import missing
 from tests.support.spark_cluster import QUICK_JAVA, quick_home
 from warren.errors import JavaMissing
@@ -37,6 +39,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         missing("Java", str(error))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def task(broker: TestBroker, tmp_path: Path) -> Task:
+    """Drains of a broker's queues into a ledger of the test's own."""
+    return Task(broker.url, tmp_path / "ledger")
 
 
 @pytest.fixture

@@ -32,11 +32,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def task(broker: TestBroker, tmp_path: Path) -> Task:
-    return Task(broker.url, tmp_path / "ledger")
-
-
-@pytest.fixture
 def queue(channel: Channel, name: Callable[..., str]) -> str:
     queue = name("drained")
     channel.declare(queue, durable=True)

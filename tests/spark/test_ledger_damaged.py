@@ -8,17 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.spark.drains import Task, publish
-from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
 from warren.errors import LedgerDamaged
 
 pytestmark = pytest.mark.parametrize("broker", ["warren"], indirect=True)
-
-
-@pytest.fixture
-def task(broker: TestBroker, tmp_path: Path) -> Task:
-    return Task(broker.url, tmp_path / "ledger")
 
 
 @pytest.fixture

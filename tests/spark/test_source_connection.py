@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.support.brokers import TestBroker
 from tests.support.certificates import Authority
 from tests.support.proxy import Proxy
+from tests.support.strangers import answering
 from tests.support.wire import Channel
 from warren import Broker
 from warren.client.blocking import BlockingChannel, BlockingConnection
@@ -80,18 +80,8 @@ def test_a_connection_that_can_not_be_made_says_why(
 def test_a_server_of_something_else_is_told_from_a_broker(
     answer: bytes, error: type[Exception]
 ) -> None:
-    def serve() -> None:
-        sock, _ = server.accept()
-        with sock:
-            sock.recv(8)
-            sock.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        with pytest.raises(error):
-            BlockingConnection.open([Endpoint("127.0.0.1", server.getsockname()[1])])
-        thread.join()
+    with answering(answer) as port, pytest.raises(error):
+        BlockingConnection.open([Endpoint("127.0.0.1", port)])
 
 
 def test_a_server_that_keeps_silent_is_given_up() -> None:
