@@ -272,17 +272,12 @@ class Harness:
 
 
 def _unordered(source: Source, found: list[int]) -> int:
-    """How often a number comes behind a larger one; each place is told.
-
-    What its publisher gave up unconfirmed has no place: a node that lost sight of the leader may
-    hand it in when the publisher has long gone on through another one.
-    """
-    for a, b in pairwise(found):
-        if a > b:
-            known = "confirmed" if {a, b} <= source.confirmed else "one of them unconfirmed"
-            print(f"{source.queue}: {b} comes behind {a} ({known})", flush=True)
-    settled = [number for number in found if number in source.confirmed]
-    return sum(a > b for a, b in pairwise(settled))
+    """How often a number comes behind a larger one; each place is told."""
+    swapped = [(a, b) for a, b in pairwise(found) if a > b]
+    for a, b in swapped:
+        known = "both confirmed" if {a, b} <= source.confirmed else "not both confirmed"
+        print(f"{source.queue}: {b} comes behind {a} ({known})", flush=True)
+    return len(swapped)
 
 
 def soak(harness: Harness, kills: int, kinds: list[str]) -> Verdict:
