@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
+from warren.spark.batch import QueueReader
 from warren.spark.columns import DDL
 from warren.spark.drain import Drain
 from warren.spark.driver import need_ledger
@@ -61,6 +62,18 @@ class CrashingReader(QueueStreamReader):
         die_if_asked(need_ledger(self._options), "after commit")
 
 
+class CrashingBatchReader(QueueReader):
+    def drain(self, ledger: Ledger, run: str) -> Drain:
+        def probe(point: str, _: str) -> None:
+            die_if_asked(ledger.place, point)
+
+        return Drain(self._options, ledger, run=run, own_only=True, probe=probe)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from super().read(partition)
+        die_if_asked(need_ledger(self._options), "after the last row")
+
+
 class CrashingSource(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -68,6 +81,9 @@ class CrashingSource(DataSource):
 
     def schema(self) -> str:
         return DDL
+
+    def reader(self, schema: Any) -> CrashingBatchReader:
+        return CrashingBatchReader(dict(self.options), schema)
 
     def streamReader(self, schema: Any) -> CrashingReader:
         return CrashingReader(dict(self.options), schema)

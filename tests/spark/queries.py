@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import tables
+from tests.support.eventually import eventually
 
 #: Spark gives a source's process ten seconds to start, and has no setting for it: on a machine that
 #: does much else, that is not always enough. Such a query is started again, from its checkpoint.
@@ -47,6 +50,29 @@ class Query:
                 query.stop()
                 done += [each for each in query.recentProgress if each["numInputRows"]]
         return done
+
+    @contextmanager
+    def running(self, queues: str, **options: Any) -> Iterator[Callable[..., None]]:
+        """While it goes on; what it is given waits until something is true."""
+        started: list[Any] = []
+
+        def start() -> None:
+            frame = self.frame(queues, **options)
+            started.append(self.start(frame, processingTime="200 milliseconds"))
+
+        def is_so(check: Callable[[], bool]) -> bool:
+            error = started[-1].exception()
+            if error is not None:
+                if _TOO_SLOW not in str(error) or len(started) > 5:
+                    raise error
+                start()
+            return check()
+
+        start()
+        try:
+            yield lambda check: eventually(lambda: is_so(check), within_s=120, every_s=0.1)
+        finally:
+            started[-1].stop()
 
     def numbers(self, queue: str | None = None) -> list[int]:
         """What is in the table, in the order of offsets."""

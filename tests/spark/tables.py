@@ -26,6 +26,19 @@ def committed_files(folder: Path) -> list[Path]:
     return files
 
 
+def batches(folder: Path) -> list[list[list[dict[str, Any]]]]:
+    """The rows of each micro-batch that had any, file by file: one for each task.
+
+    Only of a young table: Spark puts the log of ten batches into one file.
+    """
+    logs = sorted((folder / "_spark_metadata").glob("[0-9]*"), key=lambda log: int(log.name))
+    named = [
+        [json.loads(line)["path"] for line in log.read_text().splitlines()[1:]] for log in logs
+    ]
+    paths = [[Path(unquote(urlsplit(each).path)) for each in batch] for batch in named if batch]
+    return [[pq.ParquetFile(path).read().to_pylist() for path in batch] for batch in paths]
+
+
 def rows(folder: Path) -> list[dict[str, Any]]:
     """All rows, by queue and offset."""
     found: list[dict[str, Any]] = []

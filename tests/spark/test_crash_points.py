@@ -43,6 +43,10 @@ def queue(channel: Channel, name: Callable[..., str]) -> str:
 
 def check(query: Query, channel: Channel, queue: str) -> None:
     assert query.numbers() == list(range(40))
+    check_left(query, channel, queue)
+
+
+def check_left(query: Query, channel: Channel, queue: str) -> None:
     eventually(lambda: channel.declare(queue, passive=True).consumer_count == 0, within_s=30)
     assert channel.count(queue) == 0
     assert Ledger.at(str(query.folder / "ledger")).shelves().of(queue).in_doubt == []
@@ -72,3 +76,20 @@ def test_a_driver_that_dies_at_a_step_loses_and_doubles_nothing(
     query.run(queue, maxMessagesPerTrigger=20, ledgerRetention="0s")  # from the checkpoint
 
     check(query, channel, queue)
+
+
+def test_a_batch_read_whose_worker_dies_gives_each_row_once(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    ledger = str(query.folder / "ledger")
+    rows = query.spark.read.format(query.source).options(uri=query.uri, queues=queue, ledger=ledger)
+    rows = rows.option("maxMessagesPerTrigger", 10)
+
+    found: list[int] = []
+    for point in ("before segment", "after segment", "after ack", "after the last row"):
+        order = crash_at(ledger, point)
+        found += [int(row.body) for row in rows.load().select("body").collect()]
+        assert not order.exists(), f"it never came to {point!r}"
+
+    assert found == list(range(40))
+    check_left(query, channel, queue)

@@ -108,8 +108,10 @@ class QueueReader(DataSourceReader):
         if self._options.peek or not queues:
             return peek(self._options, queues)
         ledger = Ledger.at(need_ledger(self._options))
-        drain = Drain(self._options, ledger, run=run, own_only=True)
-        return ahead(drain.rows(queues), AHEAD)
+        return ahead(self.drain(ledger, run).rows(queues), AHEAD)
+
+    def drain(self, ledger: Ledger, run: str) -> Drain:
+        return Drain(self._options, ledger, run=run, own_only=True)
 
 
 def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
