@@ -197,7 +197,9 @@ def test_probes_and_metrics_are_answered(channel: Channel, shop: Shop) -> None:
         publish(channel, shop, "1")
         handled = rf'warren_messages_handled_total{{.*queue="{shop.queue}"}} 1'
         eventually(lambda: re.search(handled, _get(port, "metrics")[1]))
-        assert re.search(r"warren_group_members{.*} 1\n", _get(port, "metrics")[1])
+        figures = _get(port, "metrics")[1]
+        assert re.search(r"warren_group_members{.*} 1\n", figures)
+        assert re.search(r'warren_group_rebalances_total{.*reason="election"} 1\n', figures)
         status = json.loads(_get(port, "health")[1])
         assert (status["healthy"], status["queues"]) == (True, 1)
 

@@ -8,11 +8,13 @@ may be late or lost; both are whole lists, stamped, and sent again until they ar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from warren.groups import assign
+from warren.groups.causes import Cause, Reasons
 from warren.groups.coordination.base import (
     NEVER,
     Assignment,
@@ -47,9 +49,17 @@ class Dispatcher:
     """Decides; told of everything that happens, asked what to send."""
 
     def __init__(
-        self, group: str, me: str, policy: Policy | None = None, *, wall_offset_s: float = 0.0
+        self,
+        group: str,
+        me: str,
+        policy: Policy | None = None,
+        *,
+        wall_offset_s: float = 0.0,
+        counted: Counter[Cause] | None = None,
     ) -> None:
         self.group, self.me = group, me
+        #: Rebalances by cause; whoever gave it goes on counting with the next dispatcher.
+        self._counted = Counter() if counted is None else counted
         self._wall_offset_s = wall_offset_s
         self.policy = policy or Policy()
         self.rebalances: list[Rebalance] = []
@@ -59,7 +69,7 @@ class Dispatcher:
         self._queues: dict[str, QueueFacts] = {}
         self._paused: set[str] = set()
         self._drained: set[str] = set()
-        self._reasons: list[str] = []
+        self._reasons = Reasons()
         self._due: float | None = None
         self._last: float | None = None
         #: Whether a look at the broker has found queues to share out.
@@ -96,7 +106,8 @@ class Dispatcher:
         self._target = {q: m for q, m in wanted.items() if m in self._members}
         self._look_at_load = now + self.policy.load_interval_s
         self._deadline_known = False
-        self._rebalance(f"{self.me} became dispatcher", now)
+        self._reasons.add(Cause.ELECTION, f"{self.me} became dispatcher")
+        self._rebalance(now)
 
     def _inherit(self, state: GroupState, now: float) -> None:
         self.rebalances = list(state.rebalances)
@@ -126,7 +137,7 @@ class Dispatcher:
             self._members[report.member] = Seen(report, busy=set(report.held))
             self._adopt(report)
             self._dirty = True
-            self._trigger(f"{report.member} joined", now)
+            self._trigger(Cause.JOINED, f"{report.member} joined", now)
         elif not seen.present:
             self._returned(seen, report, now)
         else:
@@ -143,7 +154,10 @@ class Dispatcher:
             seen.gone_until = now + seen.report.session_s
             self._dirty = True
             return
-        self._remove(member, f"{member} {'died' if died else 'left'}", now)
+        if died:
+            self._remove(member, Cause.DIED, f"{member} died", now)
+        else:
+            self._remove(member, Cause.LEFT, f"{member} left", now)
 
     def queues_are(self, facts: Mapping[str, QueueFacts], now: float) -> None:
         """The broker was asked: these are the group's queues now."""
@@ -157,10 +171,10 @@ class Dispatcher:
         able = {queue for queue in facts if facts[queue].problem is None}
         if came := sorted(able - known):
             # Those that were there before us: nobody works on them, so they don't wait.
-            self._trigger(_plural(came, "appeared"), now, urgent=not self._found)
+            self._trigger(Cause.QUEUES, _plural(came, "appeared"), now, urgent=not self._found)
         self._found = self._found or bool(able)
         if went := sorted(known - able):
-            self._trigger(_plural(went, "vanished"), now)
+            self._trigger(Cause.QUEUES, _plural(went, "vanished"), now)
         self._dirty = True
 
     def commanded(self, command: Command, now: float) -> None:
@@ -169,10 +183,10 @@ class Dispatcher:
         self._deadline_known, self._changed = False, True
         if command.kind == "drain" and member in self._members and member not in self._drained:
             self._drained.add(member)
-            self._trigger(f"{member} is drained", now, urgent=True)
+            self._trigger(Cause.DRAIN, f"{member} is drained", now, urgent=True)
         elif command.kind == "undrain" and member in self._drained:
             self._drained.discard(member)
-            self._trigger(f"{member} is no longer drained", now, urgent=True)
+            self._trigger(Cause.DRAIN, f"{member} is no longer drained", now, urgent=True)
         elif command.kind == "pause" and queue in self._queues:
             self._paused.add(queue)
         elif command.kind == "resume":
@@ -200,13 +214,13 @@ class Dispatcher:
         self._deadline_known = False
         for member, seen in list(self._members.items()):
             if seen.gone_until is not None and seen.gone_until <= now:
-                self._remove(member, f"the session of {member} ran out", now)
+                self._remove(member, Cause.EXPIRED, f"the session of {member} ran out", now)
         if self.policy.balance == "load" and _is_due(self._look_at_load, now):
             self._look_at_load = now + self.policy.load_interval_s
             if self._wanted_target() != self._target:
-                self._trigger("loads differ", now)
+                self._trigger(Cause.LOAD, "loads differ", now)
         if _is_due(self._due, now):
-            self._rebalance("; ".join(self._reasons), now)
+            self._rebalance(now)
         if any(_is_due(seen.resend_at, now) for seen in self._members.values()):
             self._dirty = True
 
@@ -279,7 +293,7 @@ class Dispatcher:
         seen.report, seen.gone_until, seen.busy = report, None, set(report.held)
         self._dirty = True
         if heavier:
-            self._trigger(f"the weight of {report.member} changed", now)
+            self._trigger(Cause.WEIGHT, f"the weight of {report.member} changed", now)
 
     def _updated(self, seen: Seen, report: Report, now: float) -> None:
         anew = report.stamp < seen.report.stamp
@@ -294,15 +308,15 @@ class Dispatcher:
             seen.busy = seen.busy.union(report.held)
         self._dirty = self._dirty or anew or seen.busy != busy
         if report.weight <= 0 < before:
-            self._trigger(f"{report.member} gives its queues away", now, urgent=True)
+            self._trigger(Cause.LEFT, f"{report.member} gives its queues away", now, urgent=True)
         elif report.weight != before:
-            self._trigger(f"the weight of {report.member} changed", now)
+            self._trigger(Cause.WEIGHT, f"the weight of {report.member} changed", now)
 
-    def _remove(self, member: str, reason: str, now: float) -> None:
+    def _remove(self, member: str, cause: Cause, reason: str, now: float) -> None:
         del self._members[member]
         self._drained.discard(member)
         self._target = {q: owner for q, owner in self._target.items() if owner != member}
-        self._trigger(reason, now, urgent=True)
+        self._trigger(cause, reason, now, urgent=True)
         self._dirty = True
 
     def _move(self, queue: str, member: str, now: float) -> None:
@@ -310,27 +324,25 @@ class Dispatcher:
             return
         before = dict(self._target)
         self._target[queue] = member
-        self._rebalance(f"{queue} is moved to {member}", now, before=before, keep=(queue,))
+        self._reasons.add(Cause.MOVE, f"{queue} is moved to {member}")
+        self._rebalance(now, before=before, keep=(queue,))
 
-    def _trigger(self, reason: str, now: float, *, urgent: bool = False) -> None:
-        self._reasons.append(reason)
+    def _trigger(self, cause: Cause, reason: str, now: float, *, urgent: bool = False) -> None:
+        self._reasons.add(cause, reason)
         next_at = now if urgent or self._last is None else self._last + self.policy.min_interval_s
         self._due = next_at if self._due is None else min(self._due, next_at)
         if self._due <= now:
-            self._rebalance("; ".join(self._reasons), now)
+            self._rebalance(now)
 
     def _rebalance(
-        self,
-        reason: str,
-        now: float,
-        *,
-        before: Mapping[str, str] | None = None,
-        keep: Sequence[str] = (),
+        self, now: float, *, before: Mapping[str, str] | None = None, keep: Sequence[str] = ()
     ) -> None:
         before = self._target if before is None else before
         self._target = self._wanted_target(keep)
         self._generation, self._step = self._generation + 1, 0
-        self._reasons, self._due, self._last = [], None, now
+        self._due, self._last = None, now
+        cause, reason = self._reasons.take()
+        self._counted[cause] += 1
         moved = len(assign.moves(before, self._target))
         self.rebalances = [
             *self.rebalances[1 - HISTORY :],

@@ -9,13 +9,14 @@ import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal
 
 from warren.client.backoff import Backoff
 from warren.client.delivery import Delivery
 from warren.errors import ConfigError, Fenced, GroupError, WarrenError
+from warren.groups.causes import Cause
 from warren.groups.coordination.base import Command, GroupState, Report
 from warren.groups.discovery import Discovery
 from warren.groups.dispatcher import Policy
@@ -50,6 +51,8 @@ class GroupSnapshot:
     releasing: tuple[str, ...]
     #: Messages a second, by queue.
     rates: Mapping[str, float]
+    #: Rebalances that this member decided, whenever it was the dispatcher, by cause.
+    rebalances: Mapping[str, int] = field(default_factory=dict)
     #: The whole group, where this member is the dispatcher.
     state: GroupState | None = None
 
@@ -211,6 +214,7 @@ class Group:
             waiting={queue: member.reason_of(queue) for queue in waiting},
             releasing=tuple(member.queues_in(*_RELEASING)),
             rates=dict(self._seat.rates),
+            rebalances={cause.value: self._seat.rebalances[cause] for cause in Cause},
             state=dispatcher.state() if dispatcher is not None else None,
         )
 

@@ -6,9 +6,11 @@ sockets: the shell in ``group.py`` and the simulation in the tests drive the sam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from warren.groups.causes import Cause
 from warren.groups.coordination.base import (
     Assigned,
     Assignment,
@@ -59,6 +61,8 @@ class Seat:
         self.dispatcher: Dispatcher | None = None
         #: Messages a second of the queues held here; the shell keeps it up to date.
         self.rates: Mapping[str, float] = {}
+        #: Rebalances that were decided here, over all times as the dispatcher.
+        self.rebalances: Counter[Cause] = Counter()
         self._queues, self._policy, self._wall_offset_s = tuple(queues), policy, wall_offset_s
         self._report_at = float("-inf")
         #: When the state was shown last, and is to be shown next.
@@ -136,7 +140,11 @@ class Seat:
 
     def _elected(self, event: Elected, now: float) -> None:
         self.dispatcher = Dispatcher(
-            self.group, self.name, self._policy, wall_offset_s=self._wall_offset_s
+            self.group,
+            self.name,
+            self._policy,
+            wall_offset_s=self._wall_offset_s,
+            counted=self.rebalances,
         )
         self.dispatcher.start(
             event.generation, event.members, event.state, queues=self._queues, now=now

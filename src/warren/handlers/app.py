@@ -18,7 +18,7 @@ from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
 from warren.handlers.health import HealthServer
 from warren.handlers.message import Message
-from warren.handlers.metrics import exposition, group_exposition
+from warren.handlers.metrics import exposition, group_exposition, rebalance_exposition
 from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.options import check_app, check_function
 from warren.handlers.outbox import Outbox
@@ -360,4 +360,5 @@ class _Running:
             ("in_flight", "Messages whose handler runs.", self.work.in_flight),
         ]
         of_group = group_exposition(found.state) if found.state is not None else ""
-        return exposition(found.group, self.work.counters, gauges) + of_group
+        of_member = exposition(found.group, self.work.counters, gauges)
+        return of_member + rebalance_exposition(found.group, found.rebalances) + of_group

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from warren.groups.coordination.base import GroupState, MemberState
 
 #: Upper bounds of the histogram of handling times, in seconds.
 BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
+#: Backlogs are told one by one for so many queues, the longest; their sum counts all.
+MOST_BACKLOGS = 1_000
 
 
 @dataclass(slots=True)
@@ -59,6 +62,17 @@ def group_exposition(state: GroupState) -> str:
         for each in state.members:
             labels = f'{group},member="{_escaped(each.member)}"'
             lines.append(f"warren_group_{name}{{{labels}}} {of(each, backlog):g}")
+    return "\n".join([*lines, *_of_queues(state, group)]) + "\n"
+
+
+def rebalance_exposition(group: str, counts: Mapping[str, int]) -> str:
+    """Rebalances that one process decided, by cause: those of all members are the group's."""
+    name, label = "warren_group_rebalances_total", f'group="{_escaped(group)}"'
+    lines = [
+        f"# HELP {name} Rebalances that this member decided as the dispatcher, by cause.",
+        f"# TYPE {name} counter",
+        *(f'{name}{{{label},reason="{cause}"}} {count}' for cause, count in counts.items()),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -78,6 +92,18 @@ def _of_group(state: GroupState) -> Iterator[tuple[str, str, float]]:
         last = state.rebalances[-1]
         yield "last_rebalance_timestamp_seconds", "When the last rebalance was.", last.at
         yield "last_rebalance_moved", "Queues that the last rebalance moved.", last.moved
+
+
+def _of_queues(state: GroupState, group: str) -> Iterator[str]:
+    known = [(each.messages, each.queue) for each in state.queues if each.messages is not None]
+    if not known:
+        return
+    yield "# HELP warren_group_queue_backlog Messages in a queue, as the broker counts them."
+    yield "# TYPE warren_group_queue_backlog gauge"
+    if len(known) > MOST_BACKLOGS:
+        known = nsmallest(MOST_BACKLOGS, known, key=lambda each: (-each[0], each[1]))
+    for messages, queue in known:
+        yield f'warren_group_queue_backlog{{{group},queue="{_escaped(queue)}"}} {messages}'
 
 
 def _backlogs(state: GroupState) -> Counter[str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warren.groups.coordination.base import GroupState, MemberState, QueueState, Rebalance
-from warren.handlers.metrics import group_exposition
+from warren.handlers.metrics import MOST_BACKLOGS, group_exposition, rebalance_exposition
 
 STATE = GroupState(
     "billing",
@@ -59,3 +59,30 @@ def test_each_figure_is_explained_once() -> None:
 def test_a_name_can_hold_anything() -> None:
     odd = GroupState('a"b', members=(MemberState("x\ny", 0),))
     assert 'group="a\\"b",member="x\\ny"' in group_exposition(odd)
+
+
+def test_the_backlog_is_told_queue_by_queue_where_the_broker_told_it() -> None:
+    lines = group_exposition(STATE).splitlines()
+    assert [line for line in lines if line.startswith("warren_group_queue_backlog{")] == [
+        'warren_group_queue_backlog{group="billing",queue="q1"} 3',
+        'warren_group_queue_backlog{group="billing",queue="q2"} 4',
+    ]
+
+
+def test_of_very_many_queues_the_longest_are_told_and_the_sum_counts_all() -> None:
+    count = MOST_BACKLOGS + 5
+    queues = tuple(QueueState(f"q{n:05}", "ann", messages=n) for n in range(count))
+    lines = group_exposition(STATE._replace(queues=queues)).splitlines()
+    told = [line for line in lines if line.startswith("warren_group_queue_backlog{")]
+    assert len(told) == MOST_BACKLOGS
+    assert not any('"q00004"' in line for line in told)
+    assert told[0] == f'warren_group_queue_backlog{{group="billing",queue="q{count - 1:05}"}} 1004'
+    assert f'warren_group_backlog{{group="billing"}} {sum(range(count))}' in lines
+
+
+def test_rebalances_are_counted_by_cause() -> None:
+    assert rebalance_exposition("billing", {"died": 2, "joined": 0}).splitlines()[1:] == [
+        "# TYPE warren_group_rebalances_total counter",
+        'warren_group_rebalances_total{group="billing",reason="died"} 2',
+        'warren_group_rebalances_total{group="billing",reason="joined"} 0',
+    ]
