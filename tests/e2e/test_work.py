@@ -81,6 +81,13 @@ class Shop:
     def go_on(self) -> None:
         (self.folder / "hold").unlink()
 
+    def change(self, before: str, after: str) -> None:
+        """Save the app with other code, all at once, as editors do."""
+        code = (self.folder / "shop.py").read_text()
+        assert before in code
+        (self.folder / "saved").write_text(code.replace(before, after))
+        (self.folder / "saved").replace(self.folder / "shop.py")
+
 
 @pytest.fixture
 def shop(
@@ -170,6 +177,26 @@ def test_several_processes_are_members_of_one_group_and_stop_together(
     assert worker != process.pid
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_reload_goes_on_with_the_code_that_was_saved(channel: Channel, shop: Shop) -> None:
+    with ExitStack() as stack:
+        process = shop.started("--reload", stack=stack)
+        assert process.stdout is not None
+        publish(channel, shop, "1")
+        eventually(lambda: shop.bodies() == ["1"], 60)
+        shop.change("{message.body.decode()}", "new-{message.body.decode()}")
+        told = [process.stdout.readline() for _ in range(3)]
+        assert told[0] == "warren work: shop.py changed, starting again\n"
+        assert told[1] == "warren work: stopped\n"
+        assert told[2].startswith("warren work: group ")
+        publish(channel, shop, "2")
+        eventually(lambda: shop.bodies() == ["1", "new-2"], 60)
+        process.terminate()
+        assert process.wait(60) == 0
+    pids = [pid for pid, _, _ in shop.handled()]
+    assert len({process.pid, *pids}) == 3
 
 
 def test_a_broker_that_does_not_answer_is_no_mistake_of_the_user(tmp_path: Path) -> None:
