@@ -110,9 +110,7 @@ class Group:
             listener=self.listener,
             discovery=Discovery(queues, url, management),
             prefetch=(lambda _: prefetch) if isinstance(prefetch, int) else prefetch,
-            # A broker gives a silent peer up after two to three of its own heartbeats, and they
-            # are whole seconds: 1 s is the least.
-            heartbeat_s=max(1, round(heartbeat_s / 2)),
+            heartbeat_s=beat_s(heartbeat_s),
             discover_s=discover_s,
         )
         identity = Report(
@@ -255,6 +253,15 @@ class Group:
         if self._session is None:
             raise GroupError(f"{self.member_name} is not connected to its group at the moment")
         return self._session
+
+
+def beat_s(heartbeat_s: float) -> int:
+    """The heartbeat that a broker is asked for, so that it gives a hung member up in time.
+
+    It gives a silent peer up after two to three of its own heartbeats, and they are whole seconds:
+    1 s is the least.
+    """
+    return max(1, int(heartbeat_s / 2))
 
 
 def _check(
