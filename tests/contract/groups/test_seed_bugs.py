@@ -19,12 +19,6 @@ from warren.client import connect
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(params=["amqp"])
-def coordinator(request: pytest.FixtureRequest) -> str:
-    """What happens between a member and the broker is the same with all of them."""
-    return str(request.param)
-
-
 async def test_530_a_queue_that_goes_and_comes_back_is_consumed_under_a_new_tag(
     workers: Workers,
 ) -> None:
@@ -77,6 +71,7 @@ async def test_protection_is_lifted_when_a_claim_fails(workers: Workers) -> None
         first = await workers.join()
         await eventually(lambda: first.group.snapshot().waiting.get(queue))
         second = await workers.join()
+        await eventually(lambda: (state := workers.state()) and len(state.members) == 2)
         await first.group.move(queue, second.name)
         await eventually(lambda: queue in second.group.snapshot().waiting)
         assert queue not in first.group.snapshot().waiting
