@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from warren.client import Connection, Properties, connect
+from warren.client import Properties
 from warren.clock import Clock, SystemClock
 from warren.errors import ConfigError
-from warren.groups.coordination.base import GroupState
-from warren.groups.discovery import is_pattern
 from warren.groups.group import Group
-from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
-from warren.handlers.health import HealthServer
 from warren.handlers.message import Message
-from warren.handlers.metrics import exposition, group_exposition, rebalance_exposition
 from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.options import check_app, check_function
-from warren.handlers.outbox import Outbox
-from warren.handlers.pace import Pace, Share
-from warren.handlers.policy import Handling, from_options, label, matches
-from warren.handlers.threads import Threads
-from warren.handlers.work import Handler, Work
+from warren.handlers.policy import Handling, from_options, label
+from warren.handlers.running import Plan, Running
+from warren.handlers.work import Handler
 
 if TYPE_CHECKING:
     from warren.handlers.trial import Trial
-
-log = logging.getLogger(__name__)
-
-#: After so long a pattern that nothing fits is worth a word.
-PATTERNS_S = 5.0
 
 F = TypeVar("F", bound=Callable[[Message], Any])
 
@@ -79,7 +65,7 @@ class App:
         self._group_options = group_options
         self._handlers: list[Handler] = []
         self._health_at: tuple[str, int] | None = None
-        self._running: _Running | None = None
+        self._running: Running | None = None
 
     def handler(self, *queues: str, **options: Any) -> Callable[[F], F]:
         """Have a function called with each message of these queues (names or patterns).
@@ -133,9 +119,24 @@ class App:
             raise ConfigError("app", "is running already")
         if not self._handlers:
             raise ConfigError("app", 'has no handlers: add one with @app.handler("a-queue")')
-        running = _Running(self)
-        await running.start(self._handlers, self._middleware, self._health_at)
+        running = Running(self._plan())
+        await running.start()
         self._running = running
+
+    def _plan(self) -> Plan:
+        return Plan(
+            url=self.url,
+            group=self.group,
+            queues=self.queues,
+            handlers=self._handlers,
+            middleware=self._middleware,
+            decoders=self.decoders,
+            clock=self._clock,
+            threads=self._threads,
+            rate_limit=self._rate_limit,
+            health_at=self._health_at,
+            group_options=self._group_options,
+        )
 
     async def stop(self) -> None:
         """Finish what is being handled, give the queues away, leave. May be called twice."""
@@ -194,13 +195,7 @@ class App:
 
     def snapshot(self) -> dict[str, Any]:
         """Counters by queue, and how the member stands."""
-        running = self._now()
-        return {
-            "member": running.group.snapshot(),
-            "queues": dict(running.work.counters),
-            "in_flight": running.work.in_flight,
-            "broken": running.work.broken,
-        }
+        return self._now().snapshot()
 
     def metrics(self) -> str:
         """Counters in the form that Prometheus reads."""
@@ -241,124 +236,7 @@ class App:
             mandatory=mandatory,
         )
 
-    def _now(self) -> _Running:
+    def _now(self) -> Running:
         if self._running is None:
             raise ConfigError("app", "is not running: `async with app`, or `warren work`")
         return self._running
-
-
-class _Running:
-    """What there is while an app runs: connection, group, threads, health endpoint."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._pool: Threads | None = None
-        self._health: HealthServer | None = None
-        self._connection: Connection | None = None
-        self._share_task: asyncio.Task[None] | None = None
-        self._pattern_task: asyncio.Task[None] | None = None
-        self._stopping = False
-
-    async def start(
-        self, handlers: list[Handler], middleware: Stack, health_at: tuple[str, int] | None
-    ) -> None:
-        try:
-            await self._start(handlers, middleware, health_at)
-        except BaseException:
-            await self.stop()
-            raise
-
-    async def _start(
-        self, handlers: list[Handler], middleware: Stack, health_at: tuple[str, int] | None
-    ) -> None:
-        app = self._app
-        self._pool = Threads(app._threads)
-        self._connection = await connect(app.url, name=f"{app.group} letters")
-        self.outbox = Outbox(self._connection, app.group)
-        pace = Pace(app._rate_limit) if app._rate_limit else None
-        shop = Shop(
-            app.group,
-            self._member_name,
-            self.outbox,
-            app._clock,
-            self._pool,
-            app.decoders,
-            middleware,
-            pace,
-        )
-        share = Share(pace, lambda: self.work.held, self._describe) if pace is not None else None
-        self.work = Work(handlers, shop, *([share.moved] if share is not None else []))
-        self.group = Group(
-            app.url,
-            app.group,
-            app.queues,
-            listener=self.work,
-            prefetch=self.work.prefetch,
-            **app._group_options,
-        )
-        await self.group.__aenter__()
-        if health_at is not None:
-            self._health = HealthServer(
-                self.status, self.metrics, host=health_at[0], port=health_at[1]
-            )
-            await self._health.start()
-        self._pattern_task = asyncio.create_task(self._look_at_patterns(), name="patterns")
-        if share is not None:
-            self._share_task = asyncio.create_task(share.keep_loop(), name="share of the rate")
-
-    async def stop(self) -> None:
-        self._stopping = True
-        for task in (self._share_task, self._pattern_task):
-            if task is not None:
-                task.cancel()
-        group = getattr(self, "group", None)
-        if group is not None:
-            await group.leave()
-        if self._connection is not None:
-            await self._connection.close()
-        if self._health is not None:
-            await self._health.stop()
-        if self._pool is not None:
-            self._pool.close()
-
-    async def _look_at_patterns(self) -> None:
-        """Tell once of patterns that nothing fits: one is misspelt now and then."""
-        patterns = [each for each in self._app.queues if is_pattern(each)]
-        state = None
-        while patterns and state is None:
-            await asyncio.sleep(PATTERNS_S)
-            state = self.group.snapshot().state  # the dispatcher has it; one member tells, not all
-        for pattern in patterns:
-            if state is not None and not any(matches(pattern, q.queue) for q in state.queues):
-                log.warning("no queue matches %s yet", pattern)
-
-    async def _describe(self) -> GroupState | None:
-        return await self.group.describe()
-
-    def _member_name(self) -> str:
-        return self.group.member_name
-
-    def status(self) -> dict[str, Any]:
-        found, broken = self.group.snapshot(), self.work.broken
-        return {
-            "healthy": not self._stopping and not broken,
-            "ready": found.connected and not self._stopping,
-            "group": found.group,
-            "member": found.member,
-            "queues": len(found.held),
-            "in_flight": self.work.in_flight,
-            "broken": broken,
-        }
-
-    def metrics(self) -> str:
-        found = self.group.snapshot()
-        gauges = [
-            ("queues_held", "Queues this member works on.", len(found.held)),
-            ("queues_waiting", "Queues assigned and not held yet.", len(found.waiting)),
-            ("connected", "1 while the broker is there.", int(found.connected)),
-            ("is_dispatcher", "1 while this member is the dispatcher.", int(found.is_dispatcher)),
-            ("in_flight", "Messages whose handler runs.", self.work.in_flight),
-        ]
-        of_group = group_exposition(found.state) if found.state is not None else ""
-        of_member = exposition(found.group, self.work.counters, gauges)
-        return of_member + rebalance_exposition(found.group, found.rebalances) + of_group

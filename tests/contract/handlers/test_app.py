@@ -260,7 +260,7 @@ async def test_of_two_handlers_the_first_gets_the_messages_and_that_is_told_once
 async def test_a_pattern_that_nothing_fits_is_told_once(
     bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.handlers.app.PATTERNS_S", 0.5)
+    monkeypatch.setattr("warren.handlers.running.PATTERNS_S", 0.5)
     queue = await bench.queue()
     app, seen = bench.app(), []
     nothing = bench.name("nothing")
