@@ -64,6 +64,23 @@ def test_a_task_that_dies_at_a_step_loses_and_doubles_nothing(
     assert task.in_doubt(queue) == []
 
 
+def test_what_a_quorum_queue_took_back_is_read_in_order(
+    task: Task, channel: Channel, name: Callable[..., str]
+) -> None:
+    # It puts what it takes back behind what it took back before: of such messages a task must
+    # never take some only and give them back.
+    queue = name("drained")
+    channel.declare(queue, durable=True, arguments=KINDS["quorum"])
+    publish(channel, queue, range(10), delivery_mode=2)
+    first = task.run(queue, 0, 10, mode="single active")
+    publish(channel, queue, range(10, 40), delivery_mode=2)
+    task.crash(queue, 10, 40, "before segment", mode="single active")
+
+    rest = task.run(queue, 10, 40, mode="single active", suspicious=True)
+
+    assert first + rest == list(range(40))
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_equal_messages_without_ids_are_counted_right(
     task: Task, channel: Channel, queue: str, point: str

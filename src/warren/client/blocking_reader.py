@@ -49,6 +49,8 @@ class Tap(BlockingChannel):
         super().__init__(connection)
         self.queue = ""
         self.wanted = 0
+        #: Messages that the broker may give out; as many as are wanted, or more.
+        self.window = 0
         self.took = Deliveries()
         self.last_tag = 0
         #: Nothing more is there.
@@ -67,23 +69,26 @@ class Tap(BlockingChannel):
         self._cancelled = False
         self._asked = 0
         self._empty = False
+        self._acknowledged = self._ignored = 0
 
     # -- asking ----------------------------------------------------------------------------------
-    def start(self, queue: str, mode: str, wanted: int) -> None:
-        """Ask the broker for messages; the channel may still be opening."""
+    def start(self, queue: str, mode: str, wanted: int, window: int = 0) -> None:
+        """Ask the broker for messages; the channel may still be opening.
+
+        The window is what we want, to the message, unless told: what is given out beyond it comes
+        back flagged redelivered, and counted on quorum queues.
+        """
         self.queue = queue
         self.others = None
         self._declare()
-        self._consume(mode, wanted)
+        self._consume(mode, wanted, max(wanted, window))
 
-    def _consume(self, mode: str, wanted: int) -> None:
-        # The window is what we want, to the message: what is given out beyond it would come back
-        # flagged redelivered, and counted on quorum queues.
-        self.wanted = wanted
+    def _consume(self, mode: str, wanted: int, window: int) -> None:
+        self.wanted, self.window = wanted, window
         self.took = Deliveries()
         self.exhausted = self._empty = self.synced = self.settling = self.filled = False
         self.again = False
-        self.send(m.BasicQos(prefetch_count=wanted))
+        self.send(m.BasicQos(prefetch_count=window))
         self.send(
             m.BasicConsume(
                 queue=self.queue,
@@ -99,7 +104,7 @@ class Tap(BlockingChannel):
 
     def go_on(self, mode: str, wanted: int) -> None:
         """Take more from the same queue, after ``settle``."""
-        self._consume(mode, wanted)
+        self._consume(mode, wanted, wanted)
 
     def ask(self) -> None:
         """Find out whether there is more, unless an answer is on its way."""
@@ -117,10 +122,12 @@ class Tap(BlockingChannel):
 
     def settle(self, tag: int) -> None:
         """Acknowledge all up to ``tag`` (0: none), and have the broker say that it read it."""
+        self._acknowledged = max(tag, self._acknowledged)
         self._leave([m.BasicAck(delivery_tag=tag, multiple=True)] if tag else [])
 
     def settle_each(self, tags: list[int]) -> None:
         """The same for some tags only."""
+        self._acknowledged += len(tags)
         self._leave([m.BasicAck(delivery_tag=tag, multiple=False) for tag in tags])
 
     def _leave(self, acknowledgements: list[m.BasicAck]) -> None:
@@ -153,6 +160,7 @@ class Tap(BlockingChannel):
     ) -> None:
         if self.settling:
             self.again = self.again or redelivered
+            self._ignored += 1
             return  # came while we were leaving: goes back with the channel
         took = self.took
         if redelivered:
@@ -194,7 +202,12 @@ class Tap(BlockingChannel):
 
     @property
     def done(self) -> bool:
-        return self.exhausted or len(self.took.bodies) >= self.wanted
+        return self.exhausted or len(self.took.bodies) >= self.window
+
+    @property
+    def held(self) -> int:
+        """Messages that came and are not acknowledged."""
+        return self.last_tag + self._ignored - self._acknowledged
 
 
 class StreamTap(BlockingChannel):

@@ -147,6 +147,8 @@ class Drain:
             self._link.abandon()
             self._link = None
         for job in jobs:
+            if job.tap is not None:
+                job.give_back(max(job.given_back, job.tap.window))
             job.tap, job.leaving = None, False
             job.suspicious, job.had_fresh = True, False
             if job.settling is not None and not job.clearing:
@@ -170,8 +172,10 @@ class Drain:
                 yield from self._advance(job, came)
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
+        if job.suspicious:
+            self._again.prepare(job)
         tap = link.begin_channel(Tap)
-        tap.start(job.queue, job.mode, job.window)
+        tap.start(job.queue, job.mode, job.wanted, job.given_back)
         job.tap, job.heard_at, job.heard = tap, now, -1
 
     def _advance(self, job: Job, came: bool) -> Iterator[pa.RecordBatch]:
@@ -314,7 +318,10 @@ class Drain:
         if took.redelivered and self._again.comes_again(job, tap, batch):
             job.leave(tap)
             return
-        last = tap.exhausted or job.at + tap.wanted >= job.range.end or not tap.done
+        batch = batch.slice(0, tap.wanted)
+        beyond = len(took) - batch.num_rows
+        all_came = (tap.exhausted or not tap.done) and not beyond
+        last = all_came or job.at + tap.wanted >= job.range.end
         end = job.range.end if last else job.at + tap.wanted
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
         self._probe("before segment", job.queue)
@@ -325,8 +332,8 @@ class Drain:
         job.settling, job.retaken = segment, 0
         job.had_fresh = len(took.redelivered) < len(took)
         self._probe("before ack", job.queue)
-        tap.filled = len(tap.took) >= tap.wanted
-        tap.settle(tap.last_tag if len(tap.took) else 0)
+        tap.filled = len(took) >= tap.wanted and not beyond
+        tap.settle(tap.last_tag - beyond if batch.num_rows else 0)
         self._probe("after ack", job.queue)
 
     def _settled(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
@@ -345,8 +352,9 @@ class Drain:
         job.settling = None
         job.at = segment.end
         job.part = self._part_size(segment)
-        if job.at < job.range.end:
-            tap.go_on(job.mode, job.window)
+        if job.at < job.range.end and not tap.held:
+            job.given_back = 0
+            tap.go_on(job.mode, job.wanted)
             tap.connection.flush()  # the broker works while Spark does
         else:
             job.leave(tap)

@@ -17,6 +17,9 @@ from warren.spark.drain_job import MOST_UNACKED, Job, Known
 from warren.spark.ledger import Ledger
 from warren.spark.ledger_match import Key, came_twice, keys_of, match_settled, with_ids
 
+#: For so long an acknowledgement may be on its way through a cluster.
+_UNREAD_S = 5.0
+
 
 class Again:
     """Tells messages that the ledger holds, or that are here twice, from new ones."""
@@ -37,10 +40,20 @@ class Again:
                 return True
         return self.retake(job, tap, batch) or self._known_by_id(job, tap.took, batch)
 
+    def prepare(self, job: Job) -> None:
+        """The broker may have been restarted: more may come back than is in doubt."""
+        if job.resolving and not job.looking:
+            recent = self._recent(job)
+            if recent:
+                job.look(recent)
+        if job.mode == SINGLE_ACTIVE:
+            unread = sum(job.known[start].rows for start in self._youngest(job, _UNREAD_S))
+            job.give_back(max(job.given_back, job.wanted + unread))
+
     def retake(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Is a message here twice? Then all go back, and are taken once more."""
         took = tap.took
-        if len(took) > tap.wanted:  # more than the window holds
+        if len(took) > tap.window:  # more than the window holds
             return True
         if len(set(took.bodies)) == len(took):
             return False
@@ -66,8 +79,9 @@ class Again:
         held = (self._ledger.read(job.queue, start) for start in reversed(self._youngest(job)))
         return [key for segment in held if segment is not None for key in keys_of(segment.batch)]
 
-    def _youngest(self, job: Job) -> list[int]:
+    def _youngest(self, job: Job, within_s: float | None = None) -> list[int]:
         """Where the youngest settled segments start, newest first."""
+        within_s = self._retention_s if within_s is None else within_s
         found: list[int] = []
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
@@ -78,7 +92,7 @@ class Again:
                 continue
             newest = newest or about.written_at
             left -= about.rows
-            if newest - about.written_at > self._retention_s or left < 0:
+            if newest - about.written_at > within_s or left < 0:
                 break
             found.append(start)
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from warren.client.blocking_reader import EXCLUSIVE, Deliveries, Tap
+from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.spark.deliveries import to_batch
 from warren.spark.ledger import Segment
 from warren.spark.ledger_match import Key, keys_of
@@ -72,6 +72,10 @@ class Job:
     look_at: int = 0
     #: The last window that was written held messages that nobody had had before.
     had_fresh: bool = False
+    #: Messages that wait in the queue because they were given back. A quorum queue puts what is
+    #: given back behind what was given back before: who takes some of them, and gives those back,
+    #: has changed the order. So it is all of them or none.
+    given_back: int = 0
     #: How often this window was thrown away, or looked at, because messages came again.
     retaken: int = 0
     heard_at: float = 0.0
@@ -90,12 +94,15 @@ class Job:
         return self.at >= self.range.end and self.settling is None
 
     @property
-    def window(self) -> int:
+    def wanted(self) -> int:
         """How many messages to take, to clear up or to read."""
-        if self.clearing:
-            rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
-            return max(1, min(MOST_UNACKED, max(rows, self.look_at)))
-        return min(self.part, self.range.end - self.at)
+        part = min(self.part, self.range.end - self.at)
+        if not self.clearing:
+            return part
+        rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
+        if self.mode == SINGLE_ACTIVE:  # an attempt before this one may have given back a part
+            rows = max(rows, part, self.given_back)
+        return max(1, min(MOST_UNACKED, max(rows, self.look_at)))
 
     def may_retake(self) -> bool:
         """Messages seem to come again; not for ever, for equal ones may be what was sent."""
@@ -108,8 +115,12 @@ class Job:
         self.looking, self.had_fresh = True, False
 
     def leave(self, tap: Tap) -> None:
+        self.give_back(tap.held)
         tap.stop()
         self.leaving = True
+
+    def give_back(self, count: int) -> None:
+        self.given_back = min(MOST_UNACKED, count) if self.mode == SINGLE_ACTIVE else 0
 
     def give_up_clearing(self) -> None:
         self.resolving, self.looking, self.tap, self.leaving = [], False, None, False

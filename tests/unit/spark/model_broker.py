@@ -32,9 +32,11 @@ class Message:
 
 
 class Queue:
-    """Messages in order; a returned one goes back to its place."""
+    """Messages in order. A returned one goes back to its place; in a quorum queue behind those
+    that were returned before, and in front of all that nobody had yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quorum: bool = False) -> None:
+        self.quorum = quorum
         self.ready: list[Message] = []
         self.forgettable: list[Message] = []
         self.published = 0
@@ -48,12 +50,20 @@ class Queue:
         for message in messages:
             message.redelivered = True
             message.returns += 1
-        self.ready = sorted([*self.ready, *messages], key=lambda message: message.position)
+        if self.quorum:
+            had = [message for message in self.ready if message.returns]
+            fresh = [message for message in self.ready if not message.returns]
+            self.ready = [*had, *messages, *fresh]
+        else:
+            self.ready = sorted([*self.ready, *messages], key=_position)
 
     def crash(self, forget: int) -> None:
         """The broker dies: the last acknowledgements are forgotten, all is flagged redelivered."""
         lost = self.forgettable[len(self.forgettable) - forget :] if forget else []
         self.forgettable = []
+        if self.quorum:  # a node of it, rather: what it had given out was returned before
+            self.give_back(lost)
+            return
         self.give_back([*lost, *self.ready])
         self.ready = sorted({id(each): each for each in self.ready}.values(), key=_position)
 
@@ -186,8 +196,8 @@ class Link:
 class Model:
     """The broker: one queue, and when to cut connections."""
 
-    def __init__(self) -> None:
-        self.queue = Queue()
+    def __init__(self, *, quorum: bool = False) -> None:
+        self.queue = Queue(quorum=quorum)
         #: After so many frames the connection is cut; None: never.
         self.frames_to_cut: int | None = None
         #: After so many frames it takes back what it gave out; the connection stays.

@@ -46,9 +46,9 @@ class Disk(LocalFiles):
 class Job:
     """What Spark does: it retries a batch until it is through, and may read it again."""
 
-    def __init__(self, folder: str, mode: str) -> None:
+    def __init__(self, folder: str, mode: str, *, quorum: bool = False) -> None:
         self.mode = mode
-        self.broker = Model()
+        self.broker = Model(quorum=quorum)
         self.disk = Disk(folder)
         self.ledger = Ledger(self.disk)
         self.ledger.create()
@@ -73,26 +73,35 @@ class Job:
         return [body for batch in batches for body in batch.column("body").to_pylist()]
 
     def batch(self, fault: Any) -> None:
-        """One micro-batch, attempted with a fault first and then until it is through."""
+        """One micro-batch, attempted with a fault first, or several, until it is through."""
         ready = len(self.broker.queue.ready)
         if not ready:
             return
         end = self.position + ready
-        try:
-            self._apply(fault)
-            kind, detail = fault or (None, 1)
-            rows = self.attempt(end, point=kind if kind in POINTS else None, crashes=detail or 1)
-        except (Crash, LedgerUnusable):
-            for link in self.broker.links:
-                link.abandon()
-            rows = self.attempt(end)
+        faults = fault[1] if fault and fault[0] == "several" else [fault]
+        rows = None
+        for each in [*faults, None]:
+            if rows is None:
+                rows = self._attempt_with(each, end)
+        assert rows is not None
         if fault and fault[0] == "reread":
             assert self.attempt(end) == rows
-        self.broker.frames_to_cut = self.broker.frames_to_return = None
-        self.disk.fault = None
         self.table += rows
         self.position = end
         self.suspicious = False
+
+    def _attempt_with(self, fault: Any, end: int) -> list[bytes] | None:
+        try:
+            self._apply(fault)
+            kind, detail = fault or (None, 1)
+            return self.attempt(end, point=kind if kind in POINTS else None, crashes=detail or 1)
+        except (Crash, LedgerUnusable):
+            for link in self.broker.links:
+                link.abandon()
+            return None
+        finally:
+            self.broker.frames_to_cut = self.broker.frames_to_return = None
+            self.disk.fault = None
 
     def _apply(self, fault: Any) -> None:
         kind, detail = fault or (None, 0)
@@ -135,18 +144,26 @@ Steps = list[tuple[int, Any]]
 
 
 def run(
-    steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive", any_time: bool = False
-) -> tuple[Job, list[bytes]]:
+    steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive",
+    any_time: bool = False, quorum: bool = False,
+) -> tuple[Job, list[bytes]]:  # fmt: skip
     with TemporaryDirectory() as folder:
-        job = Job(str(Path(folder) / "ledger"), mode)
+        job = Job(str(Path(folder) / "ledger"), mode, quorum=quorum)
         job.broker.returns_any_time = any_time
         published: list[bytes] = []
+
+        def publish() -> None:
+            published.append(body(len(published)))
+            job.broker.queue.publish(published[-1], str(len(published)) if ids else None)
+
         for count, fault in steps:
             for _ in range(count):
-                published.append(body(len(published)))
-                job.broker.queue.publish(published[-1], str(len(published)) if ids else None)
+                publish()
             job.batch(fault)
         for _ in range(3):
+            job.batch(None)
+        if mode == "single active":  # only a message that comes says that none comes back
+            publish()
             job.batch(None)
         assert job.ledger.shelves().of("q").in_doubt == []
         return job, published
@@ -170,6 +187,30 @@ def test_equal_messages_are_neither_lost_nor_doubled_by_one_crash(
     job, published = run([(before, fault), (after, None)], lambda number: b"tick")
 
     assert job.table == published
+
+
+def several() -> st.SearchStrategy[Any]:
+    """Attempts at one batch that fail one after the other."""
+    return st.tuples(st.just("several"), st.lists(task_faults(), min_size=2, max_size=3))
+
+
+@quick
+@example([(3, None), (8, ("before segment", 1))], True)
+@example([(1, ("broker dies", 2))], True)  # more comes back than the batch was planned with
+@example([(5, ("cut", 14)), (1, ("broker dies", 2))], False)  # settled ones and some in doubt
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.one_of(faults(), several())), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_a_queue_with_a_single_active_consumer_is_read_once_and_in_order(
+    steps: Steps, quorum: bool
+) -> None:
+    job, published = run(
+        [(2, None), *steps], lambda number: b"%d" % number, mode="single active", quorum=quorum
+    )
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
 
 
 def returns() -> st.SearchStrategy[Any]:
