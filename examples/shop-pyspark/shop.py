@@ -8,8 +8,6 @@ Plain PySpark: nothing of warren is imported but the session, and any other sess
 
 import argparse
 import gzip
-import signal
-import threading
 import zlib
 from collections.abc import Iterator
 
@@ -73,16 +71,8 @@ class Tables:
 
     def __init__(self, uri: str, folder: str) -> None:
         self.uri, self.folder = uri, folder
-        self.writing = False
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        self.writing = True
-        try:
-            self.write(batch, batch_id)
-        finally:
-            self.writing = False
-
-    def write(self, batch: DataFrame, batch_id: int) -> None:
         rows = (
             batch.select(*KEPT)
             .mapInArrow(unpack, UNPACKED)
@@ -126,9 +116,6 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="end when the queues are empty")
     options = parser.parse_args()
     spark = warren.spark.session("shop")
-    # Spark's own way with Ctrl-C is to break off whatever it was saying to Java.
-    asked = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: asked.set())
     rows = (
         spark.readStream.format("rabbitmq")
         .option("uri", options.uri)
@@ -137,18 +124,12 @@ def main() -> None:
         .option("maxMessagesPerTrigger", 20_000)
         .load()
     )
-    tables = Tables(options.uri, options.folder)
-    writer = rows.writeStream.foreachBatch(tables)
+    writer = rows.writeStream.foreachBatch(Tables(options.uri, options.folder))
     writer = writer.option("checkpointLocation", f"{options.folder}/checkpoint")
     writer = writer.trigger(availableNow=True) if options.once else writer
-    query = writer.start()
-    while not query.awaitTermination(0.1):
-        # Between batches: one that is cut short is done again, but Spark makes many words of it.
-        if asked.is_set() and not tables.writing:
-            spark.sparkContext.setLogLevel("OFF")
-            query.stop()
-            print("stopped; the next run goes on from here")
-            return
+    writer.start().awaitTermination()  # Ctrl-C ends it when a batch is done
+    if not options.once:
+        print("stopped; the next run goes on from here")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ from tests.support.eventually import eventually
 _TOO_SLOW = "Python worker failed to connect back"
 
 
+def is_too_slow(error: Exception) -> bool:
+    return _TOO_SLOW in str(error)
+
+
 class Query:
     """One query, run as often as a test likes."""
 
@@ -44,7 +48,7 @@ class Query:
                 query.awaitTermination(120)
                 break
             except StreamingQueryException as error:
-                if _TOO_SLOW not in str(error) or attempt == 5:
+                if not is_too_slow(error) or attempt == 5:
                     raise
             finally:
                 query.stop()
@@ -63,7 +67,7 @@ class Query:
         def is_so(check: Callable[[], bool]) -> bool:
             error = started[-1].exception()
             if error is not None:
-                if _TOO_SLOW not in str(error) or len(started) > 5:
+                if not is_too_slow(error) or len(started) > 5:
                     raise error
                 start()
             return check()

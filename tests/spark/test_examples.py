@@ -118,11 +118,7 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
         publish(broker.url, ODD | ODD_PACKED)
         shop = module(EXAMPLES / "shop-pyspark" / "shop.py")
         monkeypatch.setattr(sys, "argv", ["shop.py", broker.url, str(tmp_path), "--once"])
-        before = signal.getsignal(signal.SIGINT)
-        try:
-            shop.main()
-        finally:
-            signal.signal(signal.SIGINT, before)
+        shop.main()
         results = _drained(broker.url, "shop.results")
 
     tables = [table(tmp_path, name) for name in ("orders", "payments", "quarantine")]

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+import warren
 import warren.spark
+from tests.spark import tables
+from tests.spark.queries import is_too_slow
 from tests.support.brokers import TestBroker
-from tests.support.wire import Channel
+from tests.support.eventually import eventually
+from tests.support.wire import Channel, Connection
+from warren.spark.interrupt import Handler, is_waiting
 
 pytestmark = [pytest.mark.timeout(180)]
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.spark
@@ -81,3 +91,66 @@ def test_what_java_puts_aside_is_where_spark_was_told(spark: SparkSession) -> No
     assert spark._jvm is not None
     told = spark.conf.get("spark.local.dir")
     assert spark._jvm.java.lang.System.getProperty("java.io.tmpdir") == told
+
+
+@pytest.fixture
+def ctrl_c(spark: SparkSession) -> Iterator[Callable[[Callable[[], bool]], None]]:
+    """Presses it once something is so and the program waits for its query."""
+    before = signal.signal(signal.SIGINT, Handler(spark, signal.default_int_handler))
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press(check: Callable[[], bool]) -> None:
+        try:
+            eventually(
+                lambda: check() and is_waiting(sys._current_frames()[main]),
+                within_s=120,
+                every_s=0.1,
+            )
+        except AssertionError:  # then the test must not wait for ever
+            for query in spark.streams.active:
+                query.stop()
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    yield lambda check: threading.Thread(target=press, args=(check,), daemon=True).start()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.spark
+def test_the_ten_lines_of_the_readme_fill_a_table_until_ctrl_c(
+    spark: SparkSession,
+    ctrl_c: Callable[[Callable[[], bool]], None],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    program = re.findall(r"(?ms)^```python\n(import warren\.spark\n.*?)^```$", README.read_text())[
+        0
+    ]
+    with warren.Broker.in_thread() as broker:
+        connection = Connection.open(broker.url)
+        channel = connection.channel()
+        for queue in ("orders.de", "orders.fr"):
+            channel.declare(queue, durable=True)
+            channel.publish(queue, b"5")
+        channel.sync()
+        connection.close()
+        program = program.replace("amqp://guest:guest@localhost/", broker.url)
+        program = program.replace('"/data/', f'"{tmp_path}/')
+        ctrl_c(lambda: tables.numbers(tmp_path / "orders") == [5, 5])
+        until_it_ends(program)
+
+    assert tables.numbers(tmp_path / "orders") == [5, 5]
+    assert spark.streams.active == []
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def until_it_ends(program: str) -> None:
+    for _ in range(5):
+        try:
+            exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+        except StreamingQueryException as error:
+            if not is_too_slow(error):
+                raise
+        else:
+            return

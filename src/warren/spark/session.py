@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.errors import SparkMissing
 from warren.spark import heap
+from warren.spark.interrupt import stop_queries_at_ctrl_c
 from warren.spark.java import java_home
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) 
     Sets the workers' Python to this one, finds Java, logs errors only, and uses Arrow and UTC.
     On ``local`` Java gets a quarter of the machine's memory, 1 to 4 GiB, instead of Spark's 1 GiB.
     ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "8g"})``. With a session
-    already running, that one is returned, as Spark does.
+    already running, that one is returned, as Spark does. Ctrl-C ends ``awaitTermination``: the
+    queries are stopped when their batch is done, or by the next Ctrl-C at once.
 
     Raises:
         SparkMissing: PySpark is not installed.
@@ -53,7 +55,8 @@ def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) 
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SparkMissing(str(error)) from None
-    if SparkSession.getActiveSession() is None:
+    is_new = SparkSession.getActiveSession() is None
+    if is_new:
         os.environ["JAVA_HOME"] = str(java_home())
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master.startswith("local"):
@@ -61,7 +64,10 @@ def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) 
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in _settings(master, conf).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if is_new:
+        stop_queries_at_ctrl_c(spark)
+    return spark
 
 
 def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
