@@ -99,6 +99,11 @@ class Claims:
         self._rates, self._counted = rates, counted
         return {queue: round(rate, 3) for queue, rate in rates.items() if rate >= 0.001}
 
+    async def finished(self) -> None:
+        """Wait for what is being ended, and can't be cut short."""
+        while self._endings:
+            await asyncio.wait(set(self._endings))
+
     async def close(self) -> None:
         """Cut everything short; what runs is lost."""
         tasks = set(self._tasks.values())

@@ -27,6 +27,9 @@ from warren.groups.session import Place, Session
 
 log = logging.getLogger(__name__)
 
+#: How long the broker may take to answer when a member leaves, beyond its drain time.
+ANSWERS_S = 5.0
+
 _RELEASING = (
     Claim.DRAINING,
     Claim.DRAINING_BACK,
@@ -164,12 +167,18 @@ class Group:
             await self._session.stop()
 
     async def _given_away(self, session: Session) -> None:
-        # The drain time bounds every queue; a little more for the broker's answers.
         try:
-            async with asyncio.timeout(self.drain_s + 5.0):
+            async with asyncio.timeout(self.drain_s + ANSWERS_S):
                 await session.empty.wait()
         except TimeoutError:
-            log.warning("%s leaves without having released all", self.member_name)
+            member = self._seat.member
+            if busy := member.queues_in(Claim.RELEASING):
+                names = ", ".join(busy)
+                log.warning("%s can't leave yet: still at work on %s", self.member_name, names)
+                # Alive until then: it may be the dispatcher, and others join and die meanwhile.
+                await session.finished()
+            if not member.idle:
+                log.warning("%s leaves without having released all", self.member_name)
 
     async def _live_loop(self) -> None:
         """Come back after every loss."""

@@ -111,6 +111,10 @@ class Session:
     def connected(self) -> bool:
         return self._connection.state == "open"
 
+    async def finished(self) -> None:
+        """Wait until the listener is done with all that it has to let go of."""
+        await self._claims.finished()
+
     def give_back(self, queue: str, reason: str) -> None:
         self._claims.give_back(queue, reason)
 
