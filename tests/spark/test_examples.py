@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,6 +30,7 @@ from warren.spark.java import java_home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PUBLISHER = EXAMPLES / "shop-pyspark" / "publish_events.py"
+LOCAL = "amqp://guest:guest@localhost:5672/"
 COUNT = 600
 #: By the rules of publish_events.py: one in fifty is cut, of the others one in three is packed.
 CUT = {number for number in range(COUNT) if number % 50 == 0}
@@ -54,9 +58,28 @@ ODD_PACKED: dict[int, tuple[bytes, dict[str, Any], str]] = {
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
+def commands(project: str) -> list[str]:
+    """What its page tells people to type."""
+    page = (EXAMPLES / project / "README.md").read_text()
+    block = re.findall(r"(?ms)^```sh\n(.*?)^```$", page)[0]
+    return [line.partition("  #")[0].rstrip() for line in block.splitlines()]
+
+
+def command(project: str, program: str, url: str) -> str:
+    """The one with this program, told where the test's broker is."""
+    found = next(line for line in commands(project) if program in line)
+    return found.replace(LOCAL, url)
+
+
 def publish(url: str, odd: dict[int, tuple[bytes, dict[str, Any], str]]) -> None:
-    command = [sys.executable, str(PUBLISHER), url, str(COUNT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    words = shlex.split(command("shop-pyspark", "publish_events.py", url))[1:-1]
+    subprocess.run(
+        [sys.executable, *words, str(COUNT)],
+        cwd=PUBLISHER.parent,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     connection = Connection.open(url)
     channel = connection.channel()
     for number, (body, properties, _) in odd.items():
@@ -106,6 +129,24 @@ def test_the_publisher_says_in_a_sentence_what_it_lacks(given: list[str], said: 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("project", "tried_below"),
+    [
+        ("shop-pyspark", ["publish_events.py", "shop.py"]),
+        ("shop-pipeline", ["publish_events.py", "spark-pipelines"]),
+    ],
+)
+def test_every_command_of_a_page_is_tried(project: str, tried_below: list[str]) -> None:
+    install, broker, *others = commands(project)
+    folder, extra = re.fullmatch(r"pip install '(.*)\[(\w+)\]'", install).groups()  # type: ignore[union-attr]
+    package = tomllib.loads((EXAMPLES / project / folder / "pyproject.toml").read_text())["project"]
+    assert extra in package["optional-dependencies"]
+    assert broker == "warren broker"
+    assert [command(project, program, "") for program in tried_below] == [
+        line.replace(LOCAL, "") for line in others
+    ]
+
+
 def test_both_projects_have_the_same_publisher() -> None:
     other = EXAMPLES / "shop-pipeline" / "publish_events.py"
     assert other.read_text() == PUBLISHER.read_text()
@@ -117,7 +158,8 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
     with warren.Broker.in_thread() as broker:
         publish(broker.url, ODD | ODD_PACKED)
         shop = module(EXAMPLES / "shop-pyspark" / "shop.py")
-        monkeypatch.setattr(sys, "argv", ["shop.py", broker.url, str(tmp_path), "--once"])
+        typed = command("shop-pyspark", "shop.py", broker.url).replace("./shop-data", str(tmp_path))
+        monkeypatch.setattr(sys, "argv", shlex.split(typed)[1:])
         shop.main()
         results = _drained(broker.url, "shop.results")
 
@@ -204,13 +246,13 @@ def run_pipeline(tmp_path: Path) -> Callable[[Path, str], str]:
         spec = project / "spark-pipeline.yml"
         spec.write_text(spec.read_text().replace("/tmp/shop-pipeline", str(tmp_path / "storage")))
         done = subprocess.run(
-            [Path(sys.executable).with_name("spark-pipelines"), "run"],
+            ["sh", "-c", command(project.name, "spark-pipelines", url)],
             cwd=project,
             env={
                 **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "JAVA_HOME": str(java_home()),
                 "JDK_JAVA_OPTIONS": QUICK_JAVA,
-                "PYSPARK_PYTHON": sys.executable,
                 "SHOP_BROKER": url,
                 "SHOP_LEDGER": str(tmp_path / "ledger"),
                 "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
