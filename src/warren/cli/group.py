@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import difflib
 import json
-import os
-import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from typing import Any
 
+from warren.cli import group_meeting as meeting
 from warren.cli import group_view, output
-from warren.cli.options import JSON, SERVER, TABLE, add_group, open_api
+from warren.cli.group_meeting import GroupCommandFailed
+from warren.cli.options import JSON, SERVER, TABLE, add_group
 from warren.cli.resources import print_rows
-from warren.client.address import parse_urls
-from warren.client.management import Management
-from warren.errors import ConfigError, ConnectError, GroupError, ManagementError, NoSuchGroup
-from warren.groups.coordination.base import Command, Coordinator, GroupState, coordinator_for
+from warren.errors import ConfigError
+from warren.groups.coordination.base import Command, GroupState
 
-DEFAULT = "amqp://localhost"
 #: How often to look whether what was asked for has happened.
 _LOOK_S = 0.1
 _PARTS = ("state", "members", "queues", "rebalances")
-T = TypeVar("T")
-
-
-class GroupCommandFailed(GroupError):
-    """The command was right, and it failed."""
-
-    exit_code: ClassVar[int] = 1
 
 
 def add_parser(commands: Any) -> None:
@@ -92,7 +78,7 @@ class _Adder:
             "--coordinator",
             metavar="URL",
             help="where the group meets: its broker, amqp://host, or etcd://host,host (default: "
-            f"WARREN_COORDINATOR, or {DEFAULT})",
+            f"WARREN_COORDINATOR, or {meeting.DEFAULT})",
         )
         parser.set_defaults(run=run)
         return parser
@@ -100,16 +86,16 @@ class _Adder:
 
 # -- looking -------------------------------------------------------------------------------------
 def _list(options: argparse.Namespace) -> int:
-    names = _names(options)
-    states = [_run(options, _read(options, name)) for name in names]
+    names = meeting.names_of(options)
+    states = [meeting.run(options, meeting.read(options, name)) for name in names]
     rows = [group_view.summary(state) for state in states if state is not None]
-    print_rows(options, rows, group_view.GROUPS, none=f"no groups meet at {_shown(options)}")
+    print_rows(options, rows, group_view.GROUPS, none=f"no groups meet at {meeting.shown(options)}")
     return 0
 
 
 def _describe(options: argparse.Namespace) -> int:
-    state = _state(options)
-    oldest = _oldest(options)
+    state = meeting.state_of(options)
+    oldest = meeting.oldest(options)
     if options.json:
         output.say_json(group_view.as_json(state, oldest))
         return 0
@@ -123,7 +109,7 @@ def _watch(options: argparse.Namespace) -> int:
         raise ConfigError("--every-s", f"{options.every_s:g}: 0.05 to 3600 seconds are possible")
     shown = 0
     while True:
-        state, oldest = _state(options), _oldest(options)
+        state, oldest = meeting.state_of(options), meeting.oldest(options)
         if options.json:
             print(json.dumps(group_view.as_json(state, oldest)), flush=True)
         elif output.is_terminal():
@@ -140,7 +126,7 @@ def _watch(options: argparse.Namespace) -> int:
 # -- asking --------------------------------------------------------------------------------------
 def _drain(options: argparse.Namespace) -> int:
     member = options.member
-    _known(_state(options), "member", member)
+    _known(meeting.state_of(options), "member", member)
     if options.undo:
         command = Command("undrain", member=member)
         done = _ask(options, command, lambda state: not _drained(state, member))
@@ -154,7 +140,7 @@ def _drain(options: argparse.Namespace) -> int:
 
 def _pause(options: argparse.Namespace) -> int:
     queue = options.queue
-    _known(_state(options), "queue", queue)
+    _known(meeting.state_of(options), "queue", queue)
     command = Command("pause", queue=queue)
     done = _ask(
         options, command, lambda state: _paused(state, queue) and _holder(state, queue) is None
@@ -164,7 +150,7 @@ def _pause(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     queue = options.queue
-    _known(_state(options), "queue", queue)
+    _known(meeting.state_of(options), "queue", queue)
     command = Command("resume", queue=queue)
     done = _ask(options, command, lambda state: not _paused(state, queue))
     return _tell(options, command, f"{queue} is worked on again", done)
@@ -172,7 +158,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _move(options: argparse.Namespace) -> int:
     queue, member = options.queue, options.member
-    state = _state(options)
+    state = meeting.state_of(options)
     _known(state, "queue", queue)
     _known(state, "member", member)
     _movable(state, queue, member)
@@ -204,18 +190,18 @@ def _ask(
     """Command, and wait until it shows; False if nobody waits for that."""
 
     async def ask() -> None:
-        coordinator = _open(options, options.group)
+        coordinator = meeting.open_at(options, options.group)
         try:
             await coordinator.command(command)
         finally:
             await coordinator.close()
 
-    _run(options, ask())
+    meeting.run(options, ask())
     if options.no_wait:
         return False
     deadline = time.monotonic() + options.timeout_s
     while True:
-        state = _run(options, _read(options, options.group))
+        state = meeting.run(options, meeting.read(options, options.group))
         if state is not None and is_done(state):
             return True
         if time.monotonic() > deadline:
@@ -244,16 +230,8 @@ def _known(state: GroupState, kind: str, name: str) -> None:
     )
     if name not in known:
         raise GroupCommandFailed(
-            f"group '{state.group}' has no {kind} '{name}'{_near(name, known)}"
+            f"group '{state.group}' has no {kind} '{name}'{meeting.near(name, known)}"
         )
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    if near := difflib.get_close_matches(name, names, 1):
-        return f"; did you mean '{near[0]}'?"
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"; there are: {', '.join(names[:10])}{more}" if names else "; there are none"
 
 
 def _drained(state: GroupState, member: str) -> bool:
@@ -273,122 +251,3 @@ def _holder(state: GroupState, queue: str) -> str | None:
         if each.present and queue in each.queues:
             return each.member
     return None
-
-
-# -- where the group meets -----------------------------------------------------------------------
-def _url(options: argparse.Namespace) -> str:
-    return options.coordinator or os.environ.get("WARREN_COORDINATOR") or DEFAULT
-
-
-def _shown(options: argparse.Namespace) -> str:
-    """Where the group meets, without a password."""
-    scheme, _, rest = _url(options).partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
-
-
-def _open(options: argparse.Namespace, group: str) -> Coordinator:
-    url = _url(options)
-    try:
-        return coordinator_for(url, group)
-    except ConfigError as error:
-        raise ConfigError("--coordinator", error.problem) from None
-
-
-async def _read(options: argparse.Namespace, group: str) -> GroupState | None:
-    coordinator = _open(options, group)
-    try:
-        return await coordinator.read()
-    finally:
-        await coordinator.close()
-
-
-def _state(options: argparse.Namespace) -> GroupState:
-    state = _run(options, _read(options, options.group))
-    if state is None:
-        raise _nobody(options)
-    return state
-
-
-def _nobody(options: argparse.Namespace) -> GroupCommandFailed:
-    names: list[str] = []
-    with suppress(ManagementError, GroupError):
-        names = [name for name in _names(options) if name != options.group]
-    hint = _near(options.group, names) if names else "; start a member first"
-    return GroupCommandFailed(f"nobody is in group '{options.group}' at {_shown(options)}{hint}")
-
-
-def _run(options: argparse.Namespace, work: Coroutine[Any, Any, T]) -> T:
-    async def bounded() -> T:
-        async with asyncio.timeout(options.timeout_s):
-            return await work
-
-    try:
-        return asyncio.run(bounded())
-    except NoSuchGroup:
-        raise _nobody(options) from None
-    except ConnectError as error:
-        raise GroupCommandFailed(
-            f"{error}: --coordinator or WARREN_COORDINATOR says where the group meets"
-        ) from None
-    except TimeoutError:
-        raise GroupCommandFailed(
-            f"{_shown(options)} has not answered within {options.timeout_s:g} s: "
-            "--timeout-s gives it longer"
-        ) from None
-
-
-def _names(options: argparse.Namespace) -> list[str]:
-    """The groups that there are."""
-    url = _url(options)
-    if url.startswith("etcd"):
-        from warren.groups.coordination.etcd import list_groups
-
-        return sorted(_run(options, list_groups(url)))
-    if not url.startswith("amqp"):
-        _open(options, "")  # tells what is wrong with it
-    with _management(options) as api:
-        vhost = parse_urls(url)[0].vhost
-        rows = api.get("queues", vhost, query={"columns": "name"}, what="list groups")
-    head, tail = "warren.", ".dispatcher"
-    names = (str(row["name"]) for row in rows)
-    return sorted(
-        name.removeprefix(head).removesuffix(tail)
-        for name in names
-        if name.startswith(head) and name.endswith(tail)
-    )
-
-
-def _management(options: argparse.Namespace) -> Management:
-    """The management API: as told, or that of the broker at which the group meets."""
-    if not (options.url or os.environ.get("WARREN_URL")):
-        address = parse_urls(_url(options))[0]
-        login = urlsplit(_url(options)).netloc.rpartition("@")[0] or "guest:guest"
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        scheme = "https" if address.tls is not None else "http"
-        options.url = f"{scheme}://{login}@{host}:{address.port + 10_000}"
-    return open_api(options)
-
-
-def _oldest(options: argparse.Namespace) -> dict[str, float]:
-    """When the first message of each queue was published, where messages say it.
-
-    With etcd nobody knows the broker, unless ``--url`` names it.
-    """
-    is_told = bool(options.url or os.environ.get("WARREN_URL"))
-    url = _url(options)
-    if not is_told and not url.startswith("amqp"):
-        return {}
-    vhost = parse_urls(url)[0].vhost if url.startswith("amqp") else "/"
-    try:
-        with _management(options) as api:
-            columns = "name,head_message_timestamp"
-            rows = api.get("queues", vhost, query={"columns": columns}, what="ask for lags")
-    except ManagementError as error:
-        if is_told:
-            print(f"warren: no lags in seconds: {error}", file=sys.stderr)
-        return {}
-    return {
-        str(row["name"]): float(row["head_message_timestamp"])
-        for row in rows
-        if isinstance(row.get("head_message_timestamp"), int | float)
-    }
