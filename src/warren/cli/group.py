@@ -94,13 +94,12 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    state = meeting.state_of(options)
-    oldest = meeting.oldest(options)
+    state = meeting.fresh(options, meeting.state_of(options))
     if options.json:
-        output.say_json(group_view.as_json(state, oldest))
+        output.say_json(group_view.as_json(state))
         return 0
     wanted = frozenset(part for part in _PARTS if getattr(options, part))
-    group_view.describe(state, oldest, wanted or frozenset(_PARTS))
+    group_view.describe(state, wanted or frozenset(_PARTS))
     return 0
 
 
@@ -109,12 +108,12 @@ def _watch(options: argparse.Namespace) -> int:
         raise ConfigError("--every-s", f"{options.every_s:g}: 0.05 to 3600 seconds are possible")
     shown = 0
     while True:
-        state, oldest = meeting.state_of(options), meeting.oldest(options)
+        state = meeting.fresh(options, meeting.state_of(options))
         if options.json:
-            print(json.dumps(group_view.as_json(state, oldest)), flush=True)
+            print(json.dumps(group_view.as_json(state)), flush=True)
         elif output.is_terminal():
             print("\x1b[H\x1b[J", end="")
-            group_view.describe(state, oldest, frozenset(_PARTS))
+            group_view.describe(state, frozenset(_PARTS))
         else:
             print(group_view.line(state), flush=True)
         shown += 1

@@ -16,7 +16,7 @@ from warren.cli.options import open_api
 from warren.client.address import parse_urls
 from warren.client.management import Management
 from warren.errors import ConfigError, ConnectError, GroupError, ManagementError, NoSuchGroup
-from warren.groups.coordination.base import Coordinator, GroupState, coordinator_for
+from warren.groups.coordination.base import Coordinator, GroupState, QueueState, coordinator_for
 
 DEFAULT = "amqp://localhost"
 T = TypeVar("T")
@@ -121,29 +121,40 @@ def _management(options: argparse.Namespace) -> Management:
     return open_api(options)
 
 
-def oldest(options: argparse.Namespace) -> dict[str, float]:
-    """When the first message of each queue was published, where messages say it.
+def fresh(options: argparse.Namespace, state: GroupState) -> GroupState:
+    """The state with the broker's newest figures, where it can be asked for them.
 
-    With etcd nobody knows the broker, unless ``--url`` names it.
+    With etcd nobody knows the broker, unless ``--url`` names it: then they are as old as the
+    dispatcher's last look.
     """
     is_told = bool(options.url or os.environ.get("WARREN_URL"))
     url = url_of(options)
     if not is_told and not url.startswith("amqp"):
-        return {}
+        return state
     vhost = parse_urls(url)[0].vhost if url.startswith("amqp") else "/"
+    columns = "name,messages,consumers,head_message_timestamp"
     try:
         with _management(options) as api:
-            columns = "name,head_message_timestamp"
-            rows = api.get("queues", vhost, query={"columns": columns}, what="ask for lags")
+            rows = api.get("queues", vhost, query={"columns": columns}, what="ask for figures")
     except ManagementError as error:
         if is_told:
-            print(f"warren: no lags in seconds: {error}", file=sys.stderr)
-        return {}
-    return {
-        str(row["name"]): float(row["head_message_timestamp"])
-        for row in rows
-        if isinstance(row.get("head_message_timestamp"), int | float)
-    }
+            print(f"warren: figures may be some seconds old: {error}", file=sys.stderr)
+        return state
+    found = {str(row["name"]): row for row in rows}
+    queues = (_counted(each, found.get(each.queue, {})) for each in state.queues)
+    return state._replace(queues=tuple(queues))
+
+
+def _counted(queue: QueueState, row: dict[str, Any]) -> QueueState:
+    """A queue as the broker's row has it; an empty one, or one without figures, changes nothing."""
+    messages, stamp = row.get("messages"), row.get("head_message_timestamp")
+    if not isinstance(messages, int):
+        return queue
+    return queue._replace(
+        messages=messages,
+        consumers=row.get("consumers"),
+        oldest=float(stamp) if isinstance(stamp, int | float) else None,
+    )
 
 
 def near(name: str, known: Iterable[str]) -> str:

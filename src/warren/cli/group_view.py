@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from warren.cli import output
@@ -92,8 +92,7 @@ def members_of(state: GroupState) -> list[Row]:
     ]
 
 
-def queues_of(state: GroupState, oldest: Mapping[str, float]) -> list[Row]:
-    """``oldest`` has the time stamp of the first message of queues, where it is known."""
+def queues_of(state: GroupState) -> list[Row]:
     now = time.time()
     return [
         {
@@ -101,7 +100,7 @@ def queues_of(state: GroupState, oldest: Mapping[str, float]) -> list[Row]:
             # Nobody works on a paused one; it keeps its place with the member in brackets.
             "member": f"({each.member})" if each.paused and each.member else each.member,
             "messages": each.messages,
-            "lag_s": max(0, round(now - oldest[each.queue])) if each.queue in oldest else None,
+            "lag_s": None if each.oldest is None else max(0, round(now - each.oldest)),
             "rate": round(each.rate, 1),
             # The broker's figure may be from before the pause.
             "consumers": None if each.paused else each.consumers,
@@ -116,9 +115,9 @@ def past_of(state: GroupState) -> list[Row]:
     return [{**each._asdict(), "at_ms": each.at * 1000} for each in reversed(state.rebalances)]
 
 
-def as_json(state: GroupState, oldest: Mapping[str, float]) -> dict[str, Any]:
+def as_json(state: GroupState) -> dict[str, Any]:
     """All of it, with what ``describe`` adds up."""
-    lags = {row["queue"]: row["lag_s"] for row in queues_of(state, oldest)}
+    lags = {row["queue"]: row["lag_s"] for row in queues_of(state)}
     plain = state.as_dict()
     for queue in plain["queues"]:
         queue["lag_s"] = lags[queue["queue"]]
@@ -126,11 +125,11 @@ def as_json(state: GroupState, oldest: Mapping[str, float]) -> dict[str, Any]:
     return {**plain, "backlog": added["backlog"], "rate": added["rate"], "idle": added["idle"]}
 
 
-def describe(state: GroupState, oldest: Mapping[str, float], parts: frozenset[str]) -> None:
+def describe(state: GroupState, parts: frozenset[str]) -> None:
     """Print a group: of ``parts`` (state, members, queues, rebalances) those that are wanted."""
     tables = {
         "members": (members_of(state), MEMBERS),
-        "queues": (queues_of(state, oldest), QUEUES),
+        "queues": (queues_of(state), QUEUES),
         "rebalances": (past_of(state)[:REBALANCES], PAST),
     }
     first = True

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 #: Where the management API is if nobody says so: as far from the AMQP port as by default.
 _PORT_DISTANCE = 10_000
-_COLUMNS = "name,type,arguments,messages,consumers,exclusive"
+_COLUMNS = "name,type,arguments,messages,consumers,exclusive,head_message_timestamp"
 
 
 class Discovery:
@@ -147,7 +147,9 @@ def _facts(each: dict[str, Any]) -> QueueFacts:
     arguments = each.get("arguments") or {}
     single_active = bool(arguments.get("x-single-active-consumer"))
     problem = _problem(QueueKind(each.get("type") or "classic", single_active))
-    return QueueFacts(each.get("messages"), each.get("consumers"), problem)
+    stamp = each.get("head_message_timestamp")
+    oldest = float(stamp) if isinstance(stamp, int | float) else None
+    return QueueFacts(each.get("messages"), each.get("consumers"), problem, oldest)
 
 
 def _problem(kind: QueueKind) -> str | None:

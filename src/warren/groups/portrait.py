@@ -60,6 +60,7 @@ def portray_queues(
                 rates.get(queue, 0.0),
                 queue in paused,
                 facts.problem or problems.get(queue) or idle.get(member),
+                facts.oldest,
             )
         )
     return tuple(rows)

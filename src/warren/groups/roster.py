@@ -14,6 +14,8 @@ class QueueFacts:
     messages: int | None = None
     consumers: int | None = None
     problem: str | None = None
+    #: When its first message was published, where the message says it: seconds since 1970.
+    oldest: float | None = None
 
 
 #: Of a queue that the broker was not yet asked about.

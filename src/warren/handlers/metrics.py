@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from warren.groups.coordination.base import GroupState, MemberState
+from warren.groups.coordination.base import GroupState, MemberState, QueueState
 
 #: Upper bounds of the histogram of handling times, in seconds.
 BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
@@ -95,15 +95,20 @@ def _of_group(state: GroupState) -> Iterator[tuple[str, str, float]]:
 
 
 def _of_queues(state: GroupState, group: str) -> Iterator[str]:
-    known = [(each.messages, each.queue) for each in state.queues if each.messages is not None]
-    if not known:
-        return
-    yield "# HELP warren_group_queue_backlog Messages in a queue, as the broker counts them."
-    yield "# TYPE warren_group_queue_backlog gauge"
+    known = [each for each in state.queues if each.messages is not None]
     if len(known) > MOST_BACKLOGS:
-        known = nsmallest(MOST_BACKLOGS, known, key=lambda each: (-each[0], each[1]))
-    for messages, queue in known:
-        yield f'warren_group_queue_backlog{{{group},queue="{_escaped(queue)}"}} {messages}'
+        known = nsmallest(
+            MOST_BACKLOGS, known, key=lambda each: (-(each.messages or 0), each.queue)
+        )
+    for name, text, of in _OF_QUEUE:
+        told = [(each.queue, of(each)) for each in known]
+        if any(value is not None for _, value in told):
+            yield f"# HELP warren_group_{name} {text}"
+            yield f"# TYPE warren_group_{name} gauge"
+        for queue, value in told:
+            if value is not None:
+                labels = f'{group},queue="{_escaped(queue)}"'
+                yield f"warren_group_{name}{{{labels}}} {value:.15g}"
 
 
 def _backlogs(state: GroupState) -> Counter[str | None]:
@@ -113,6 +118,18 @@ def _backlogs(state: GroupState) -> Counter[str | None]:
     return backlog
 
 
+_OF_QUEUE: tuple[tuple[str, str, Callable[[QueueState], float | None]], ...] = (
+    (
+        "queue_backlog",
+        "Messages in a queue, as the broker counts them.",
+        lambda each: each.messages,
+    ),
+    (
+        "queue_oldest_timestamp_seconds",
+        "When the first message of a queue was published, where it says so.",
+        lambda each: each.oldest,
+    ),
+)
 _OF_MEMBER: tuple[tuple[str, str, Callable[[MemberState, Counter[str | None]], float]], ...] = (
     ("member_quota", "Queues a member shall hold.", lambda each, _: each.quota),
     (

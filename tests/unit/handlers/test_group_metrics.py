@@ -69,6 +69,17 @@ def test_the_backlog_is_told_queue_by_queue_where_the_broker_told_it() -> None:
     ]
 
 
+def test_the_age_of_a_backlog_is_told_where_its_first_message_says_it() -> None:
+    queues = (QueueState("q1", messages=3, oldest=1794826272.0), QueueState("q2", messages=4))
+    lines = group_exposition(STATE._replace(queues=queues)).splitlines()
+    name = "warren_group_queue_oldest_timestamp_seconds"
+    assert [line for line in lines if name in line][1:] == [
+        f"# TYPE {name} gauge",
+        f'{name}{{group="billing",queue="q1"}} 1794826272',
+    ]
+    assert name not in group_exposition(STATE)
+
+
 def test_of_very_many_queues_the_longest_are_told_and_the_sum_counts_all() -> None:
     count = MOST_BACKLOGS + 5
     queues = tuple(QueueState(f"q{n:05}", "ann", messages=n) for n in range(count))

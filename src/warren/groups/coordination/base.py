@@ -120,7 +120,8 @@ class MemberState(NamedTuple):
 
 
 class QueueState(NamedTuple):
-    """One queue, as the dispatcher sees it. ``problem`` says why nobody works on it."""
+    """One queue, as the dispatcher sees it. ``problem`` says why nobody works on it, ``oldest``
+    when its first message was published, where that is known (seconds since 1970)."""
 
     queue: str
     member: str | None = None
@@ -129,6 +130,7 @@ class QueueState(NamedTuple):
     rate: float = 0.0
     paused: bool = False
     problem: str | None = None
+    oldest: float | None = None
 
 
 class GroupState(NamedTuple):
