@@ -2,7 +2,8 @@
 
     GET /health    200 while the process works, 503 once it is stopping or the work on a queue has
                    failed for a reason that no rule is for: restart it if this fails
-    GET /ready     200 once the member is in its group, 503 before that and while it is drained
+    GET /ready     200 once the member is in its group, 503 before that, while the broker is away
+                   and once it is stopping
     GET /metrics   counters for Prometheus
 
 It answers one request a connection and reads no body: whoever asks for more gets 4xx.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,23 +11,17 @@ from typing import Any
 from warren.client import Connection, connect
 from warren.clock import Clock
 from warren.groups.coordination.base import GroupState
-from warren.groups.discovery import is_pattern
 from warren.groups.group import Group
 from warren.handlers.attempts import Shop
 from warren.handlers.decoding import Decoders
 from warren.handlers.health import HealthServer
+from warren.handlers.idle_queues import tell_loop
 from warren.handlers.metrics import exposition, group_exposition, rebalance_exposition
 from warren.handlers.middleware import Stack
 from warren.handlers.outbox import Outbox
 from warren.handlers.pace import Pace, Share
-from warren.handlers.policy import matches
 from warren.handlers.threads import Threads
 from warren.handlers.work import Handler, Work
-
-log = logging.getLogger(__name__)
-
-#: After so long a pattern that nothing fits is worth a word.
-PATTERNS_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,7 @@ class Running:
             host, port = plan.health_at
             self._health = HealthServer(self.status, self.metrics, host=host, port=port)
             await self._health.start()
-        self._keep(self._look_at_patterns(), "patterns")
+        self._keep(tell_loop(plan.queues, lambda: self.group.snapshot().state), "idle queues")
         if share is not None:
             self._keep(share.keep_loop(), "share of the rate")
 
@@ -123,17 +116,6 @@ class Running:
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._ends.callback(asyncio.create_task(work, name=name).cancel)
-
-    async def _look_at_patterns(self) -> None:
-        """Tell once of patterns that nothing fits: one is misspelt now and then."""
-        patterns = [each for each in self._plan.queues if is_pattern(each)]
-        state = None
-        while patterns and state is None:
-            await asyncio.sleep(PATTERNS_S)
-            state = self.group.snapshot().state  # the dispatcher has it; one member tells, not all
-        for pattern in patterns:
-            if state is not None and not any(matches(pattern, q.queue) for q in state.queues):
-                log.warning("no queue matches %s yet", pattern)
 
     async def _describe(self) -> GroupState | None:
         return await self.group.describe()

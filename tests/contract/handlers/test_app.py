@@ -260,7 +260,7 @@ async def test_of_two_handlers_the_first_gets_the_messages_and_that_is_told_once
 async def test_a_pattern_that_nothing_fits_is_told_once(
     bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.handlers.running.PATTERNS_S", 0.5)
+    monkeypatch.setattr("warren.handlers.idle_queues.LOOK_S", 0.5)
     queue = await bench.queue()
     app, seen = bench.app(), []
     nothing = bench.name("nothing")
@@ -271,6 +271,20 @@ async def test_a_pattern_that_nothing_fits_is_told_once(
 
     async with app:
         await until(lambda: f"no queue matches {nothing}.* yet" in caplog.text)
+
+
+async def test_a_queue_that_is_not_there_is_told(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.handlers.idle_queues.LOOK_S", 0.1)
+    app, nothing = bench.app(), bench.name("nothing")
+
+    @app.handler(nothing)
+    async def handle(message: warren.Message) -> None: ...
+
+    said = f"nobody works on queue {nothing}: there is no queue '{nothing}'"
+    async with app:
+        await until(lambda: said in caplog.text)
 
 
 async def test_an_app_without_handlers_says_so(bench: Bench) -> None:
