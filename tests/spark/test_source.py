@@ -90,14 +90,16 @@ def test_a_query_that_runs_takes_what_comes_and_new_queues_of_its_pattern(
     query: Query, broker: TestBroker, channel: Channel, name: Callable[..., str]
 ) -> None:
     stem = name("spark")
-    first, later = name(f"{stem}-a"), name(f"{stem}-b")
+    first, later, stream = name(f"{stem}-a"), name(f"{stem}-b"), name(f"{stem}-c")
     channel.declare(first)
     with query.running(f"{stem}-*", managementUri=broker.management) as until:
         publish(channel, first, range(5))
         until(lambda: query.numbers() == list(range(5)))
         channel.declare(later)
         publish(channel, later, range(5, 9))
-        until(lambda: sorted(query.numbers()) == list(range(9)))
+        channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+        publish(channel, stream, range(9, 13))
+        until(lambda: sorted(query.numbers()) == list(range(13)))
 
 
 @on_one_broker

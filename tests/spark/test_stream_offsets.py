@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.wire import Channel
 from warren.client.blocking import BlockingConnection
 from warren.errors import OffsetGone
 from warren.spark.drain_job import Range
+from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
 
@@ -75,3 +77,30 @@ def test_offsets_that_the_broker_uses_up_itself_are_not_missed(
     for start in range(end - 12, end):  # also where a segment begins
         found = read(broker, stream, start, end)
         assert found == list(range(COUNT - len(found), COUNT))
+
+
+def test_a_stream_that_comes_later_is_read_from_the_first_message_it_has(
+    broker: TestBroker, channel: Channel, name: Callable[..., str], tmp_path: Path
+) -> None:
+    stream = name("late")
+    given = {"uri": broker.url, "queues": stream, "ledger": str(tmp_path), "onMissingQueue": "wait"}
+    driver = Driver(SourceOptions.parse(given))
+    nothing = driver.latest(driver.initial(), None, None)
+    fill(channel, stream, **{"x-max-length-bytes": 12_000})
+
+    def planned() -> list[int]:
+        tasks = driver.partitions(nothing, driver.latest(nothing, None, None))
+        assert len(tasks) == 1
+        assert isinstance(tasks[0], QueuePartition)
+        [found] = tasks[0].ranges
+        assert found.start > 4
+        try:
+            return read(broker, stream, found.start, found.end)
+        except OffsetGone:  # it is being trimmed right now
+            return []
+
+    try:
+        left = eventually(planned, within_s=30)
+    finally:
+        driver.close()
+    assert left == list(range(COUNT - len(left), COUNT))

@@ -113,7 +113,7 @@ class Driver:
         ledger = start["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        positions = positions_of(start)
+        positions = self._with_new_streams(positions_of(start))
         ready = self._ready(positions)
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
@@ -128,6 +128,15 @@ class Driver:
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
         return offset_of(ledger, self._given)
+
+    def _with_new_streams(self, positions: Positions) -> Positions:
+        """A stream that came while the query ran is read from the first message that it has."""
+        new = {
+            name: self._asked(partial(stream_start, queue=name, wanted="first"))
+            for name, info in self._queues().items()
+            if info.kind == STREAM and name not in positions
+        }
+        return {**positions, **new}
 
     def _kept(self, positions: Positions) -> Positions:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
@@ -167,6 +176,7 @@ class Driver:
         kinds = self._queues()
         tasks = self._options.min_partitions or default_tasks()
         suspicious, self._suspicious = self._suspicious, False
+        first = self._with_new_streams(positions_of(start))
         return [
             QueuePartition(
                 [
@@ -175,7 +185,7 @@ class Driver:
                 ],
                 ledger,
             )
-            for task in spread(positions_of(start), positions_of(end), tasks)
+            for task in spread(first, positions_of(end), tasks)
         ]
 
     def commit(self, end: Offset) -> None:

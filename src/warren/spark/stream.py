@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,8 +21,10 @@ _WINDOW = 2_000
 _PART = 20_000
 #: A stream that has something answers at once; this long is waited for more.
 _QUIET_S = 0.1
-#: This long is waited for the first message of a stream that may be empty.
+#: This long is waited for the first message of a stream that may be empty, once the broker has
+#: said that it begins.
 _EMPTY_S = 0.5
+_ANSWER_S = 30.0
 
 
 def stream_end(link: BlockingConnection, queue: str) -> int:
@@ -39,18 +42,32 @@ def stream_start(link: BlockingConnection, queue: str, wanted: str) -> int:
     return first if wanted == "last" else after
 
 
+class _EdgeTap(StreamTap):
+    """Knows when the broker has begun to give out."""
+
+    began = False
+
+    def method(self, method: Any) -> None:
+        # Of the answers to what a tap asks for, only consume-ok names the consumer.
+        self.began = self.began or hasattr(method, "consumer_tag")
+
+
 def _edge(
     link: BlockingConnection, queue: str, where: str, window: int = 65_535
 ) -> tuple[int, int]:
     """The first offset that comes and the one behind the last; (0, 0) of an empty stream."""
-    tap = _open(link, queue, where, window)
-    deadline = time.monotonic() + _EMPTY_S
-    while time.monotonic() < deadline:
-        if link.pump(max(0.001, deadline - time.monotonic())) and tap.offsets:
-            if window == 1:
-                break
-            deadline = time.monotonic() + _QUIET_S
+    tap = link.begin_channel(_EdgeTap)
+    tap.start(queue, where, window)
+    deadline, began = time.monotonic() + _ANSWER_S, False
+    while time.monotonic() < deadline and not (tap.offsets and window == 1):
+        came = link.pump(max(0.001, deadline - time.monotonic()))
         _check(tap)
+        if came and tap.offsets:
+            deadline = time.monotonic() + _QUIET_S
+        elif tap.began and not began:
+            deadline, began = time.monotonic() + _EMPTY_S, True
+    if not tap.began:
+        raise TimeoutError(f"stream '{queue}' does not answer")
     tap.close()
     return (tap.offsets[0], tap.offsets[-1] + 1) if tap.offsets else (0, 0)
 
