@@ -49,7 +49,7 @@ class Shop:
         with subprocess.Popen(
             [sys.executable, "-m", "warren", "work", "shop:app", *options],
             cwd=self.folder,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -66,8 +66,8 @@ class Shop:
         assert re.match(r"warren work: group .*, member .*, queues ", line), line
         return process
 
-    def handled(self) -> list[tuple[int, str, bool]]:
-        file = self.folder / "handled"
+    def handled(self, file_name: str = "handled") -> list[tuple[int, str, bool]]:
+        file = self.folder / file_name
         lines = file.read_text().splitlines() if file.exists() else []
         parts = [line.split() for line in lines]
         return [(int(pid), body, flag == "1") for pid, body, flag in parts]
@@ -81,11 +81,12 @@ class Shop:
     def go_on(self) -> None:
         (self.folder / "hold").unlink()
 
-    def change(self, before: str, after: str) -> None:
+    def save(self, before: str, after: str, at_ns: int) -> None:
         """Save the app with other code, all at once, as editors do."""
         code = (self.folder / "shop.py").read_text()
         assert before in code
         (self.folder / "saved").write_text(code.replace(before, after))
+        os.utime(self.folder / "saved", ns=(at_ns, at_ns))
         (self.folder / "saved").replace(self.folder / "shop.py")
 
 
@@ -181,22 +182,23 @@ def test_several_processes_are_members_of_one_group_and_stop_together(
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)
 def test_reload_goes_on_with_the_code_that_was_saved(channel: Channel, shop: Shop) -> None:
+    """Also if it is as long as before and of the same second: Python's cache can't tell."""
+    shop.save("handled", "handled", 1_700_000_000_000_000_000)
     with ExitStack() as stack:
         process = shop.started("--reload", stack=stack)
         assert process.stdout is not None
         publish(channel, shop, "1")
         eventually(lambda: shop.bodies() == ["1"], 60)
-        shop.change("{message.body.decode()}", "new-{message.body.decode()}")
+        shop.save("handled", "renewed", 1_700_000_000_500_000_000)
         told = [process.stdout.readline() for _ in range(3)]
         assert told[0] == "warren work: shop.py changed, starting again\n"
         assert told[1] == "warren work: stopped\n"
         assert told[2].startswith("warren work: group ")
         publish(channel, shop, "2")
-        eventually(lambda: shop.bodies() == ["1", "new-2"], 60)
+        eventually(lambda: [body for _, body, _ in shop.handled("renewed")] == ["2"], 60)
         process.terminate()
         assert process.wait(60) == 0
-    pids = [pid for pid, _, _ in shop.handled()]
-    assert len({process.pid, *pids}) == 3
+    assert shop.bodies() == ["1"]
 
 
 def test_a_broker_that_does_not_answer_is_no_mistake_of_the_user(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
 import sys
@@ -180,9 +181,18 @@ class Supervisor:
             )
             before = now
             if changed:
+                _forget_compiled(changed)
                 print(f"warren work: {changed[0]} changed, starting again", flush=True)
                 for each in self._restart:
                     each.set()
+
+
+def _forget_compiled(files: Sequence[str]) -> None:
+    """Python's cache tells files apart by second and length: too coarse for a quick save."""
+    for file in files:
+        with contextlib.suppress(OSError, NotImplementedError):
+            compiled = importlib.util.cache_from_source(os.path.abspath(file), optimization="")
+            os.unlink(compiled)
 
 
 def seen(folder: Path) -> dict[str, int]:
