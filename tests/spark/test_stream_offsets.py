@@ -104,3 +104,21 @@ def test_a_stream_that_comes_later_is_read_from_the_first_message_it_has(
     finally:
         driver.close()
     assert left == list(range(COUNT - len(left), COUNT))
+
+
+def test_a_batch_of_a_stream_keeps_to_its_octets_and_messages(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("heavy")
+    fill(channel, stream)  # 1,008 octets each
+    driver = Driver(SourceOptions.parse({"uri": broker.url, "queues": stream}))
+    limits = [(None, 10_500), (7, 10_500), (20, 10_500), (None, 1)]
+
+    def ends() -> list[int]:
+        start = driver.initial()
+        return [driver.latest(start, *limit)["queues"][stream] for limit in limits]
+
+    try:
+        eventually(lambda: ends() == [10, 7, 10, 1], within_s=30)
+    finally:
+        driver.close()

@@ -27,7 +27,7 @@ from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
 from warren.spark.queues import Catalog, QueueInfo, require_there
-from warren.spark.stream import STREAM, stream_end, stream_start
+from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +113,9 @@ class Driver:
         ledger = start["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        positions = self._with_new_streams(positions_of(start))
-        ready = self._ready(positions)
+        queues = self._queues()
+        positions = self._with_new_streams(positions_of(start), queues)
+        ready = self._ready(positions, queues)
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
         kept = self._kept(positions) if ledger and positions != self._given else {}
@@ -122,18 +123,22 @@ class Driver:
         if self._now_only and self._target is None:
             self._target = everything
         self.reported = offset_of(ledger, {**positions, **everything})
-        limit = self._limit(rows, octets, ready) if ledger else rows
+        limit = rows
+        if octets is not None:
+            streams = [queue for queue in ready if queues[queue].kind == STREAM]
+            by_weight = max(1, octets // self._mean_bytes(positions, ready, streams))
+            limit = by_weight if rows is None else min(rows, by_weight)
         ends = latest(positions, ready, limit=limit, target=self._target)
-        if not ledger and any(info.kind != STREAM for info in self._queues().values()):
+        if not ledger and any(info.kind != STREAM for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
         return offset_of(ledger, self._given)
 
-    def _with_new_streams(self, positions: Positions) -> Positions:
+    def _with_new_streams(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """A stream that came while the query ran is read from the first message that it has."""
         new = {
             name: self._asked(partial(stream_start, queue=name, wanted="first"))
-            for name, info in self._queues().items()
+            for name, info in queues.items()
             if info.kind == STREAM and name not in positions
         }
         return {**positions, **new}
@@ -151,23 +156,29 @@ class Driver:
                     ends[queue] = segment.end
         return ends
 
-    def _limit(self, rows: int | None, octets: int | None, ready: Mapping[str, int]) -> int | None:
-        if octets is None:
-            return rows
-        by_weight = max(1, octets // self._mean_bytes(ready))
-        return by_weight if rows is None else min(rows, by_weight)
+    def _mean_bytes(
+        self, positions: Positions, ready: Mapping[str, int], streams: Sequence[str]
+    ) -> int:
+        """What a message weighed lately; of a stream, what the next ones weigh."""
+        weights = [
+            self._asked(partial(stream_weight, queue=queue, at=positions[queue]))
+            for queue in streams
+            if ready[queue]
+        ]
+        if plain := sorted(ready.keys() - set(streams)):
+            weights += self._weights_in_ledger(plain)
+        count = sum(count for count, _ in weights)
+        return max(1, sum(octets for _, octets in weights) // count) if count else _UNKNOWN_BYTES
 
-    def _mean_bytes(self, queues: Mapping[str, int]) -> int:
-        """What a message weighed lately."""
+    def _weights_in_ledger(self, queues: Sequence[str]) -> list[tuple[int, int]]:
         shelves = self._ledger.shelves()
-        count = total = 0
-        for queue in queues:
-            starts = shelves.of(queue).starts
-            segment = self._ledger.read(queue, starts[-1]) if starts else None
-            if segment is not None:
-                count += segment.rows
-                total += int(segment.batch.column("body").nbytes)
-        return max(1, total // count) if count else _UNKNOWN_BYTES
+        newest = [(queue, shelves.of(queue).starts[-1:]) for queue in queues]
+        segments = [self._ledger.read(queue, start) for queue, starts in newest for start in starts]
+        return [
+            (segment.rows, int(segment.batch.column("body").nbytes))
+            for segment in segments
+            if segment is not None
+        ]
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         ledger = end["ledger"]
@@ -176,7 +187,7 @@ class Driver:
         kinds = self._queues()
         tasks = self._options.min_partitions or default_tasks()
         suspicious, self._suspicious = self._suspicious, False
-        first = self._with_new_streams(positions_of(start))
+        first = self._with_new_streams(positions_of(start), kinds)
         return [
             QueuePartition(
                 [
@@ -200,8 +211,7 @@ class Driver:
             log.debug("%d segments pruned from %s", gone, self._ledger.place)
 
     # -- the broker ------------------------------------------------------------------------------
-    def _ready(self, positions: Positions) -> dict[str, int]:
-        queues = self._queues()
+    def _ready(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> dict[str, int]:
         streams = [name for name, info in queues.items() if info.kind == STREAM]
         plain = [name for name in queues if name not in streams]
         ready = require_there(self._options, self._asked(lambda link: count_ready(link, plain)))

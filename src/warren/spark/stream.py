@@ -18,6 +18,8 @@ from warren.spark.options import SourceOptions
 
 STREAM = "stream"
 _WINDOW = 2_000
+#: The most messages that are weighed.
+_LOOKED_AT = 50
 _PART = 20_000
 #: A stream that has something answers at once; this long is waited for more.
 _QUIET_S = 0.1
@@ -40,6 +42,17 @@ def stream_start(link: BlockingConnection, queue: str, wanted: str) -> int:
         return _edge(link, queue, "first", window=1)[0]
     first, after = _edge(link, queue, "last")
     return first if wanted == "last" else after
+
+
+def stream_weight(link: BlockingConnection, queue: str, at: int) -> tuple[int, int]:
+    """How many messages from an offset on were looked at, and the octets of their bodies."""
+    tap = _open(link, queue, at, _LOOKED_AT)
+    deadline = time.monotonic() + _ANSWER_S
+    while not tap.offsets and time.monotonic() < deadline:
+        link.pump(max(0.001, deadline - time.monotonic()))
+        _check(tap)
+    tap.close()
+    return len(tap.offsets), tap.took.body_bytes
 
 
 class _EdgeTap(StreamTap):
