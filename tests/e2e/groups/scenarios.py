@@ -48,6 +48,10 @@ def kill_the_dispatcher(stage: Stage) -> None:
     ring.wait_balanced()
 
 
+def kill_one_of_four_with_many_queues(stage: Stage) -> None:
+    kill_a_member(stage)
+
+
 def stop_a_member(stage: Stage) -> None:
     _hang(stage, stage.ring.any_member(stage.ring.dispatcher()))
 
@@ -181,6 +185,7 @@ def much_of_everything(stage: Stage) -> None:
 
 SCENARIOS: dict[Scenario, Needs] = {
     kill_a_member: Needs(),
+    kill_one_of_four_with_many_queues: Needs(members=4, queues=200),
     kill_the_dispatcher: Needs(),
     stop_a_member: Needs(),
     stop_the_dispatcher: Needs(),

@@ -15,6 +15,7 @@ from tests.e2e.groups.scenarios import (
     kill_a_member,
     kill_a_node,
     kill_etcd,
+    kill_one_of_four_with_many_queues,
     kill_the_dispatcher,
     queues_come_and_go,
     restart_the_broker,
@@ -34,7 +35,7 @@ STAGES: list[tuple[str, str, list[Scenario]]] = [
 ]
 #: SIGSTOP until the others have its queues, which takes two heartbeats, then SIGCONT.
 HUNG: list[tuple[str, str, list[Scenario]]] = [
-    ("warren", "amqp", [kill_a_member, stop_the_dispatcher]),
+    ("warren", "amqp", [kill_one_of_four_with_many_queues, stop_the_dispatcher]),
     ("rabbitmq", "etcd", [kill_a_member, stop_a_member]),
 ]
 
