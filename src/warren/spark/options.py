@@ -23,9 +23,12 @@ def _text(value: str) -> str:
     return value
 
 
-def _whole(least: int) -> Callable[[str], int]:
+def whole(least: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
-        number = int(value)
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
         if number < least:
             raise ValueError(f"must be at least {least}")
         return number
@@ -64,7 +67,10 @@ def _size(value: str) -> int:
     """Octets: a number, or with a unit as Spark writes it (``64m``)."""
     text = value.strip().lower().removesuffix("ib").removesuffix("b") or value
     unit = text[-1:] if text[-1:] in _UNITS else "b"
-    number = int(text.removesuffix(unit)) * _UNITS[unit]
+    try:
+        number = int(text.removesuffix(unit)) * _UNITS[unit]
+    except ValueError:
+        raise ValueError("must be a whole number, or one with a unit such as 64m") from None
     if number < 1:
         raise ValueError("must be at least 1")
     return number
@@ -73,10 +79,14 @@ def _size(value: str) -> int:
 def _span(value: str) -> float:
     """Seconds: a number, or with a unit (``30s``, ``10m``, ``1h``)."""
     text = value.strip().lower()
-    for unit in sorted(_SPANS, key=len, reverse=True):
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * _SPANS[unit]
-    return float(text)
+    unit = next((each for each in sorted(_SPANS, key=len, reverse=True) if text.endswith(each)), "")
+    try:
+        span = float(text.removesuffix(unit)) * _SPANS.get(unit, 1.0)
+    except ValueError:
+        raise ValueError("must be a number of seconds, or one with a unit such as 10m") from None
+    if not 0 <= span < float("inf"):
+        raise ValueError("must be at least 0")
+    return span
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -101,12 +111,12 @@ CONNECTION: tuple[Option, ...] = (
     Option("url", _text, "the same as `uri`; Spark itself hides what is in an option of this name",
            secret=True),
     Option("host", _text, "instead of `uri`", "127.0.0.1"),
-    Option("port", _whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
+    Option("port", whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
     Option("vhost", _text, "instead of `uri`", "/"),
     Option("user", _text, "instead of `uri`, or of the name in it", "guest"),
     Option("password", _text, "instead of `uri`, or of the password in it", "guest", secret=True),
-    Option("heartbeat", _whole(0), "seconds between signs of life; 0: none", 10),
-    Option("connectTimeoutMs", _whole(1), "how long to wait for a connection", 15_000),
+    Option("heartbeat", whole(0), "seconds between signs of life; 0: none", 10),
+    Option("connectTimeoutMs", whole(1), "how long to wait for a connection", 15_000),
     Option("tls", _flag, "speak TLS", False, shown="true with `amqps://`"),
     Option("tlsCaFile", _text, "the authority that signed the broker's certificate",
            shown="the system's"),
@@ -121,14 +131,14 @@ READING: tuple[Option, ...] = (
     Option("ledger", _text, "a folder, or a URI, that every executor can reach"),
     Option("managementUri", _text, "where the management API is, for patterns",
            shown="http://host:15672", secret=True),
-    Option("maxMessagesPerTrigger", _whole(1), "the most messages of one micro-batch",
+    Option("maxMessagesPerTrigger", whole(1), "the most messages of one micro-batch",
            shown="no limit"),
     Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",
            shown="no limit"),
-    Option("minPartitions", _whole(1), "tasks to spread the queues over",
-           shown="the cores Spark has"),
-    Option("prefetch", _whole(1), "the most unacknowledged messages of one queue", 20_000),
-    Option("drainTimeoutMs", _whole(1), "how long a drain waits for messages the broker "
+    Option("minPartitions", whole(1), "tasks to spread the queues over",
+           shown="the cores of the driver's machine"),
+    Option("prefetch", whole(1), "the most unacknowledged messages of one queue", 20_000),
+    Option("drainTimeoutMs", whole(1), "how long a drain waits for messages the broker "
            "announced", 5_000),
     Option("onMissingQueue", one_of("fail", "wait"), "a queue in the list that is not there",
            "fail"),
@@ -147,8 +157,8 @@ WRITING: tuple[Option, ...] = (
     Option("onUnroutable", one_of("fail", "drop", "deadletter"), "what to do with such a row",
            "fail"),
     Option("deadLetterExchange", _text, "where they go with `onUnroutable=deadletter`"),
-    Option("confirmWindow", _whole(1), "the most unconfirmed messages of a task", 5_000),
-    Option("confirmTimeoutMs", _whole(1), "how long to wait for a confirm", 60_000),
+    Option("confirmWindow", whole(1), "the most unconfirmed messages of a task", 5_000),
+    Option("confirmTimeoutMs", whole(1), "how long to wait for a confirm", 60_000),
 )  # fmt: skip
 
 
@@ -220,6 +230,8 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     values = {**values, "connectTimeoutMs": values["connectTimeoutMs"] / 1000}
     silent = {name: values[option] for option, name in _WHERE.items() if option in _UNSAID}
     over = {name: values[option] for option, name in _WHERE.items() if option.lower() in named}
+    if values["uri"] and values["url"]:
+        raise ConfigError("url", "is the same as 'uri': give one of them", SOURCE)
     said = values["uri"] or values["url"] or ""
     uris = _BETWEEN_URIS.split(said.strip()) if said else []
     bases = [base for uri in uris for base in parse_uri(uri, **silent)]

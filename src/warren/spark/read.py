@@ -14,14 +14,15 @@ def read_queues(
     spark: SparkSession,
     queues: str | Sequence[str],
     *,
-    uri: str = "amqp://guest:guest@127.0.0.1:5672/",
+    uri: str | None = None,
     ledger: str | None = None,
     stream: bool = True,
     **options: Any,
 ) -> DataFrame:
     """Queues as a table: a streaming one or, with ``stream=False``, what is in them now.
 
-    ``queues`` are names or patterns. ``options`` are those of ``format("rabbitmq")``, in Spark's
+    ``queues`` are names or patterns; without a ``uri`` they are of this machine's broker.
+    ``options`` are those of ``format("rabbitmq")``, in Spark's
     spelling or Python's (``max_messages_per_trigger=10_000``).
     """
     names = queues if isinstance(queues, str) else ",".join(queues)

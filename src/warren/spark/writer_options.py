@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,28 +21,19 @@ from warren.spark.options import (
     endpoints,
     given_names,
     read_options,
+    whole,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def _number(least: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        number = int(value)
-        if number < least:
-            raise ValueError(f"must be at least {least}")
-        return number
-
-    return parse
-
-
 #: Options that stand in for a property column, and where the column has no value.
 DEFAULTS: dict[str, Option] = {
     "content_type": Option("contentType", str, "such as `application/json`"),
     "content_encoding": Option("contentEncoding", str, "such as `gzip`"),
-    "delivery_mode": Option("deliveryMode", _number(1), "2 is persistent, 1 is not", 2),
-    "priority": Option("priority", _number(0), "0 to 255"),
+    "delivery_mode": Option("deliveryMode", whole(1), "2 is persistent, 1 is not", 2),
+    "priority": Option("priority", whole(0), "0 to 255"),
     "correlation_id": Option("correlationId", str, "what the messages are an answer to"),
     "reply_to": Option("replyTo", str, "where answers go"),
     "expiration": Option("expiration", str, "milliseconds, as text"),
@@ -54,9 +45,9 @@ DEFAULTS: dict[str, Option] = {
 #: All that the sink knows besides where the broker is.
 SINK: tuple[Option, ...] = (
     *WRITING,
-    Option("blockedTimeoutMs", _number(1), "how long to wait for a broker that is short of "
+    Option("blockedTimeoutMs", whole(1), "how long to wait for a broker that is short of "
            "memory or disk", 300_000),
-    Option("retries", _number(0), "how often in a row to try again after a lost connection or "
+    Option("retries", whole(0), "how often in a row to try again after a lost connection or "
            "a refused message", 8),
     *DEFAULTS.values(),
 )  # fmt: skip

@@ -80,6 +80,11 @@ def test_an_unknown_option_names_the_nearest(given: dict[str, str]) -> None:
         SourceOptions.parse(given)
 
 
+def test_one_address_is_not_given_under_two_names() -> None:
+    with pytest.raises(ConfigError, match="give one of them"):
+        parse(uri="amqp://a/", url="amqp://b/")
+
+
 def test_names_are_read_without_case() -> None:
     assert parse(maxmessagespertrigger="5").max_messages == 5
 
@@ -90,6 +95,10 @@ def test_names_are_read_without_case() -> None:
         ("maxMessagesPerTrigger", "0"),
         ("maxMessagesPerTrigger", "many"),
         ("maxBytesPerTrigger", "-1m"),
+        ("maxBytesPerTrigger", "1.5g"),
+        ("ledgerRetention", "-1s"),
+        ("ledgerRetention", "nan"),
+        ("ledgerRetention", "soon"),
         ("onMissingQueue", "shrug"),
         ("peek", "perhaps"),
         ("uri", "http//nowhere"),
@@ -99,6 +108,8 @@ def test_a_value_that_can_not_be_used_names_its_option(name: str, value: str) ->
     with pytest.raises(ConfigError) as failed:
         parse(**{name: value})
     assert failed.value.option == name
+    assert "invalid literal" not in str(failed.value)
+    assert "could not convert" not in str(failed.value)
 
 
 def test_sizes_and_spans_have_units() -> None:
