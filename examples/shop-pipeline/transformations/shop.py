@@ -19,7 +19,7 @@ SCHEMA = "order_id INT, country STRING, cents INT, _bad STRING"
 def events() -> DataFrame:
     return (
         spark.readStream.format("rabbitmq")
-        .option("uri", BROKER)
+        .option("url", BROKER)  # Spark itself hides what is in an option of this name
         .option("queues", "shop.de,shop.fr,shop.us,shop.jp")
         .option("ledger", LEDGER)
         .load()
