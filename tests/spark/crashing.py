@@ -18,6 +18,7 @@ from warren.spark.driver import need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.plan import Offset
 from warren.spark.source import QueueStreamReader
+from warren.spark.writer import BatchWriter, Published
 
 #: Where a process can die: in a task, in the order of what it does; in the driver's reader.
 IN_A_TASK = [
@@ -74,6 +75,17 @@ class CrashingBatchReader(QueueReader):
         die_if_asked(need_ledger(self._options), "after the last row")
 
 
+class CrashingWriter(BatchWriter):
+    """Dies when all rows are confirmed: Spark never hears of them."""
+
+    ledger = ""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Published:
+        done = super().write(iterator)
+        die_if_asked(self.ledger, "after the last confirm")
+        return done
+
+
 class CrashingSource(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -84,6 +96,11 @@ class CrashingSource(DataSource):
 
     def reader(self, schema: Any) -> CrashingBatchReader:
         return CrashingBatchReader(dict(self.options), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> CrashingWriter:
+        writer = CrashingWriter(dict(self.options), schema, overwrite)
+        writer.ledger = self.options["ledger"]  # the order to die lies beside it
+        return writer
 
     def streamReader(self, schema: Any) -> CrashingReader:
         return CrashingReader(dict(self.options), schema)

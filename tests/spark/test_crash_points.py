@@ -93,3 +93,24 @@ def test_a_batch_read_whose_worker_dies_gives_each_row_once(
 
     assert found == list(range(40))
     check_left(query, channel, queue)
+
+
+def test_a_batch_write_whose_worker_dies_publishes_again_with_the_same_ids(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue, ledger = name("written"), str(query.folder / "ledger")
+    channel.declare(queue, durable=True)
+    order = crash_at(ledger, "after the last confirm")
+    rows = query.spark.range(5).coalesce(1).selectExpr("CAST(id AS STRING) AS body")
+    rows.write.format(query.source).options(uri=query.uri, routingKey=queue, ledger=ledger).mode(
+        "append"
+    ).save()
+
+    assert not order.exists(), "it never came to the last confirm"
+    messages = [channel.get(queue) for _ in range(10)]
+    found = [(each.body, each.properties.message_id) for each in messages if each is not None]
+    first, again = found[:5], found[5:]
+    assert [body for body, _ in first] == [b"0", b"1", b"2", b"3", b"4"]
+    assert len({message_id for _, message_id in first}) == 5
+    assert again == first
+    assert channel.count(queue) == 0
