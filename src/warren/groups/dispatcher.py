@@ -174,7 +174,7 @@ class Dispatcher:
             self._trigger(Cause.QUEUES, _plural(came, "appeared"), now, urgent=not self._found)
         self._found = self._found or bool(able)
         if went := sorted(known - able):
-            self._trigger(Cause.QUEUES, _plural(went, "vanished"), now)
+            self._trigger(Cause.QUEUES, _what_went(went, facts), now)
         self._dirty = True
 
     def commanded(self, command: Command, now: float) -> None:
@@ -385,6 +385,13 @@ def _only_rates_differ(one: Report, other: Report) -> bool:
 
 def _is_due(deadline: float | None, now: float) -> bool:
     return deadline is not None and deadline <= now
+
+
+def _what_went(went: list[str], facts: Mapping[str, QueueFacts]) -> str:
+    gone = [queue for queue in went if queue not in facts]
+    odd = [queue for queue in went if queue in facts]  # such as a name that was never there
+    told = [(gone, "vanished"), (odd, "can't be worked on")]
+    return "; ".join(_plural(queues, verb) for queues, verb in told if queues)
 
 
 def _plural(queues: list[str], verb: str) -> str:

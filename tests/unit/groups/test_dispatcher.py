@@ -157,6 +157,21 @@ def test_rule_8_a_queue_that_appears_or_goes_makes_a_rebalance() -> None:
     ]
 
 
+def test_rule_8_a_name_that_was_never_there_is_not_said_to_have_vanished() -> None:
+    table = Table("m1")
+    table.obey()
+    table.later(3)
+    facts = dict.fromkeys(QUEUES[1:], QueueFacts()) | {"q0": QueueFacts(problem="no such queue")}
+    table.dispatcher.queues_are(facts, table.now)
+    del facts["q0"], facts["q1"]
+    table.later(3)
+    table.dispatcher.queues_are(facts | {"q2": QueueFacts(problem="it is a stream")}, table.now)
+    assert [each.reason for each in table.dispatcher.rebalances[1:]] == [
+        "q0 can't be worked on",
+        "q1 vanished; q2 can't be worked on",
+    ]
+
+
 def test_rule_8_a_queue_that_nobody_may_have_is_shown_with_the_reason() -> None:
     table = Table("m1")
     facts = {**dict.fromkeys(QUEUES, QueueFacts()), "odd": QueueFacts(problem="it is a stream")}
