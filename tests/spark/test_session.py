@@ -136,7 +136,7 @@ def test_the_ten_lines_of_the_readme_fill_a_table_until_ctrl_c(
         channel.sync()
         connection.close()
         program = program.replace("amqp://guest:guest@localhost/", broker.url)
-        program = program.replace('"/data/', f'"{tmp_path}/')
+        program = program.replace('"data/', f'"{tmp_path}/')
         ctrl_c(lambda: tables.numbers(tmp_path / "orders") == [5, 5])
         until_it_ends(program)
 
