@@ -25,7 +25,7 @@
         StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
-                                      LedgerInUse  LedgerMismatch
+                                      LedgerInUse  LedgerMismatch  LedgerPruned
         QueueMissing  QueueBusy  NotSingleActive  OffsetGone
       RowsNotTaken                    a Spark sink publishes where nothing is there
       DecodeFailed                    a body that is not what its properties say
@@ -132,6 +132,7 @@ from warren.errors.spark import (
     LedgerGone,
     LedgerInUse,
     LedgerMismatch,
+    LedgerPruned,
     LedgerTooNew,
     LedgerUnusable,
     NotSingleActive,
@@ -183,6 +184,7 @@ __all__ = [
     "LedgerGone",
     "LedgerInUse",
     "LedgerMismatch",
+    "LedgerPruned",
     "LedgerTooNew",
     "LedgerUnusable",
     "ListenError",

@@ -107,6 +107,21 @@ class LedgerMismatch(LedgerError):
         )
 
 
+class LedgerPruned(LedgerError):
+    """A DataFrame is used again after the ledger has forgotten its rows."""
+
+    def __init__(self, place: str, queue: str) -> None:
+        super().__init__(place, queue)
+        self.place, self.queue = place, queue
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} no longer has the rows of queue '{self.queue}' that this "
+            "DataFrame has read: load() again to read what is in the queue now. To use rows for "
+            "longer, cache() or write them, or set the option ledgerRetention"
+        )
+
+
 class QueueMissing(SourceError):
     """A queue that is to be read is not there."""
 

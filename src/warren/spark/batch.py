@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, Tap, count_ready
-from warren.errors import AccessRefused, QueueBusy, WarrenError
+from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain
@@ -45,7 +45,10 @@ class BatchPartition(InputPartition):
 
 
 class QueueReader(DataSourceReader):
-    """Every action on the DataFrame is a read of its own, and drains what has come since."""
+    """What a DataFrame reads is settled by its first action.
+
+    Spark keeps the partitions: later actions read the same rows again, from the ledger.
+    """
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options = SourceOptions.parse(given)
@@ -108,10 +111,23 @@ class QueueReader(DataSourceReader):
         if self._options.peek or not queues:
             return peek(self._options, queues)
         ledger = Ledger.at(need_ledger(self._options))
+        require_kept(ledger, queues)
         return ahead(self.drain(ledger, run).rows(queues), AHEAD)
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         return Drain(self._options, ledger, run=run, own_only=True)
+
+
+def require_kept(ledger: Ledger, ranges: Sequence[Range]) -> None:
+    """Raises LedgerPruned if others have read on since, and what was read here is gone.
+
+    Without this, the range would be filled with what is in the queue now.
+    """
+    shelves = ledger.shelves()
+    for wanted in ranges:
+        starts = shelves.of(wanted.queue).starts
+        if wanted.start not in starts and any(start > wanted.start for start in starts):
+            raise LedgerPruned(ledger.place, wanted.queue)
 
 
 def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
