@@ -81,6 +81,21 @@ def test_what_a_quorum_queue_took_back_is_read_in_order(
     assert first + rest == list(range(40))
 
 
+def test_a_quorum_queue_that_was_put_out_of_order_is_read_in_order(
+    task: Task, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("drained")
+    channel.declare(queue, durable=True, arguments=KINDS["quorum"])
+    publish(channel, queue, range(40), delivery_mode=2)
+    for window in (30, 10, 7):  # each takes a part of what the one before gave back
+        task.crash(queue, 0, window, "before segment", mode="single active", retried=False)
+
+    first = task.run(queue, 0, 5, mode="single active")  # and leaves the rest in order
+    rest = task.run(queue, 5, 40, mode="single active", retried=False)
+
+    assert first + rest == list(range(40))
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_equal_messages_without_ids_are_counted_right(
     task: Task, channel: Channel, queue: str, point: str

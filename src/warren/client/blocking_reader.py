@@ -37,6 +37,14 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self.bodies)
 
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Put them into another order, given by their indices."""
+        again = set(self.redelivered)
+        self.redelivered = [place for place, index in enumerate(order) if index in again]
+        self.routes = [self.routes[index] for index in order]
+        self.properties = [self.properties[index] for index in order]
+        self.bodies = [self.bodies[index] for index in order]
+
 
 class Tap(BlockingChannel):
     """Takes up to ``wanted`` messages; everything is asked at once and nothing waited for.
@@ -70,6 +78,8 @@ class Tap(BlockingChannel):
         self._asked = 0
         self._empty = False
         self._acknowledged = self._ignored = 0
+        #: Tags of what was taken, if not in the order they came.
+        self._tags: list[int] | None = None
 
     # -- asking ----------------------------------------------------------------------------------
     def start(self, queue: str, mode: str, wanted: int, window: int = 0) -> None:
@@ -88,6 +98,7 @@ class Tap(BlockingChannel):
         self.took = Deliveries()
         self.exhausted = self._empty = self.synced = self.settling = self.filled = False
         self.again = False
+        self._tags = None
         self.send(m.BasicQos(prefetch_count=window))
         self.send(
             m.BasicConsume(
@@ -120,15 +131,36 @@ class Tap(BlockingChannel):
         self._asked += 1
         self.send(m.QueueDeclare(queue=self.queue, passive=True))
 
-    def settle(self, tag: int) -> None:
-        """Acknowledge all up to ``tag`` (0: none), and have the broker say that it read it."""
-        self._acknowledged = max(tag, self._acknowledged)
-        self._leave([m.BasicAck(delivery_tag=tag, multiple=True)] if tag else [])
+    def settle(self, indices: Sequence[int]) -> None:
+        """Acknowledge some of what was taken, and have the broker say that it read it."""
+        self._acknowledged += len(indices)
+        tags = self._tags_taken()
+        if not indices:
+            acks = []
+        elif len(indices) == len(tags):
+            acks = [m.BasicAck(self.last_tag, multiple=True)]
+        elif self._tags is None and list(indices) == list(range(len(indices))):
+            acks = [m.BasicAck(tags[indices[-1]], multiple=True)]
+        else:
+            acks = [m.BasicAck(tags[index]) for index in indices]
+        if self._tags is not None:
+            gone = set(indices)
+            self._tags = [tag for index, tag in enumerate(self._tags) if index not in gone]
+        self._leave(acks)
 
-    def settle_each(self, tags: list[int]) -> None:
-        """The same for some tags only."""
-        self._acknowledged += len(tags)
-        self._leave([m.BasicAck(delivery_tag=tag, multiple=False) for tag in tags])
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Put what was taken into another order."""
+        tags = self._tags_taken()
+        self._tags = [tags[index] for index in order]
+        self.took.rearrange(order)
+
+    @property
+    def rearranged(self) -> bool:
+        return self._tags is not None
+
+    def _tags_taken(self) -> Sequence[int]:
+        first = self.last_tag - len(self.took) + 1
+        return self._tags or range(first, self.last_tag + 1)
 
     def _leave(self, acknowledgements: list[m.BasicAck]) -> None:
         if self.filled:
@@ -146,6 +178,10 @@ class Tap(BlockingChannel):
     def stop(self) -> None:
         """Close the channel without waiting: what is not acknowledged goes back in order."""
         if self.is_open:
+            if self._tags:  # in the order they belong in, then
+                self.send(m.BasicCancel("warren", nowait=True))
+                for tag in self._tags:
+                    self.send(m.BasicReject(tag, requeue=True))
             self.connection.session.close_channel(self.number)
 
     # -- being told ------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ class Drain:
         *,
         run: str = "",
         own_only: bool = False,
+        retried: bool = True,
         connect: Callable[[], BlockingConnection] | None = None,
         probe: Probe = _no_probe,
         busy_s: float = 30.0,
@@ -78,6 +79,7 @@ class Drain:
         self._again = Again(ledger, options.retention_s)
         self._run = run
         self._own_only = own_only
+        self._retried = retried
         self._connect = connect or partial(
             BlockingConnection.open, options.endpoints, name="warren spark"
         )
@@ -95,6 +97,7 @@ class Drain:
             segments, at = self._chain(wanted, wanted.start)
             job = Job(wanted, at, wanted.mode, min(FIRST_PART, self._options.prefetch))
             job.suspicious = wanted.suspicious
+            job.unsure = self._retried or wanted.suspicious
             for segment in segments:
                 yield from slices(segment.batch)
                 job.part = self._part_size(segment)
@@ -148,9 +151,9 @@ class Drain:
             self._link = None
         for job in jobs:
             if job.tap is not None:
-                job.give_back(max(job.given_back, job.tap.window))
+                job.reach_for(job.tap.window)
             job.tap, job.leaving = None, False
-            job.suspicious, job.had_fresh = True, False
+            job.suspicious, job.unsure, job.had_fresh = True, True, False
             if job.settling is not None and not job.clearing:
                 job.resolving.append(job.settling)
             job.settling = None
@@ -167,15 +170,13 @@ class Drain:
             for job in left:
                 if job.tap is None and now >= job.retry_at:
                     self._start(link, job, now)
-            came = link.pump(_QUIET_S)
+            came = link.pump(_QUIET_S, gather=True)
             for job in left:
                 yield from self._advance(job, came)
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
-        if job.suspicious:
-            self._again.prepare(job)
         tap = link.begin_channel(Tap)
-        tap.start(job.queue, job.mode, job.wanted, job.given_back)
+        tap.start(job.queue, job.mode, job.wanted, job.reach)
         job.tap, job.heard_at, job.heard = tap, now, -1
 
     def _advance(self, job: Job, came: bool) -> Iterator[pa.RecordBatch]:
@@ -254,7 +255,7 @@ class Drain:
     def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
-        if took.redelivered and self._again.retake(job, tap, to_batch(took, job.queue, 0, 0)):
+        if took.redelivered and self._again.is_not_all(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
         keys = keys_of_redelivered(job.queue, took)
@@ -267,12 +268,8 @@ class Drain:
         dropped = sorted(took.redelivered[index] for index in known)
         if dropped:
             log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
-        first_tag = tap.last_tag - len(took) + 1
         tap.filled = len(dropped) == tap.wanted
-        if dropped == list(range(len(dropped))):
-            tap.settle(first_tag + len(dropped) - 1 if dropped else 0)
-        else:
-            tap.settle_each([first_tag + index for index in dropped])
+        tap.settle(dropped)
         gone = bool(job.resolving) and self._none_left(job, tap)
         job.resolved = [
             segment.start
@@ -318,6 +315,8 @@ class Drain:
         if took.redelivered and self._again.comes_again(job, tap, batch):
             job.leave(tap)
             return
+        if tap.rearranged:
+            batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         batch = batch.slice(0, tap.wanted)
         beyond = len(took) - batch.num_rows
         all_came = (tap.exhausted or not tap.done) and not beyond
@@ -333,7 +332,7 @@ class Drain:
         job.had_fresh = len(took.redelivered) < len(took)
         self._probe("before ack", job.queue)
         tap.filled = len(took) >= tap.wanted and not beyond
-        tap.settle(tap.last_tag - beyond if batch.num_rows else 0)
+        tap.settle(range(batch.num_rows))
         self._probe("after ack", job.queue)
 
     def _settled(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
@@ -353,7 +352,7 @@ class Drain:
         job.at = segment.end
         job.part = self._part_size(segment)
         if job.at < job.range.end and not tap.held:
-            job.given_back = 0
+            job.reach = 0
             tap.go_on(job.mode, job.wanted)
             tap.connection.flush()  # the broker works while Spark does
         else:

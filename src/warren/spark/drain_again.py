@@ -15,10 +15,14 @@ import pyarrow.compute as pc
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
 from warren.spark.drain_job import MOST_UNACKED, Job, Known
 from warren.spark.ledger import Ledger
-from warren.spark.ledger_match import Key, came_twice, keys_of, match_settled, with_ids
-
-#: For so long an acknowledgement may be on its way through a cluster.
-_UNREAD_S = 5.0
+from warren.spark.ledger_match import (
+    Key,
+    came_twice,
+    delivery_counts,
+    keys_of,
+    match_settled,
+    with_ids,
+)
 
 
 class Again:
@@ -32,25 +36,45 @@ class Again:
         """Before anything is written: has the broker forgotten, or taken back, something?"""
         if job.had_fresh and job.mode == SINGLE_ACTIVE:
             job.suspicious = True  # had by nobody but us
-        if job.suspicious:
-            recent = self._recent(job)
-            job.suspicious = bool(recent)
-            if recent:
-                job.look(recent)
-                return True
-        return self.retake(job, tap, batch) or self._known_by_id(job, tap.took, batch)
+        return self.is_not_all(job, tap, batch) or self._known_by_id(job, tap.took, batch)
 
-    def prepare(self, job: Job) -> None:
-        """The broker may have been restarted: more may come back than is in doubt."""
-        if job.resolving and not job.looking:
-            recent = self._recent(job)
-            if recent:
-                job.look(recent)
-        if job.mode == SINGLE_ACTIVE:
-            unread = sum(job.known[start].rows for start in self._youngest(job, _UNREAD_S))
-            job.give_back(max(job.given_back, job.wanted + unread))
+    def is_not_all(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
+        """Must the window be taken once more, because it holds too much or too little?
 
-    def retake(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
+        If not, what was taken is in the order of the queue now.
+        """
+        if self._retake(job, tap, batch) or self._is_part(job, tap, batch):
+            return True
+        if not job.suspicious or job.looking:
+            return False
+        recent = self._recent(job)
+        job.suspicious = bool(recent)
+        if recent:
+            job.look(recent)
+        return bool(recent)
+
+    def _is_part(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
+        """Of a quorum queue, is here only a part of what it took back?
+
+        It puts what it takes back behind what it took back before, and counts: who takes a part of
+        that and gives it back has changed the order (a classic queue puts it where it was). Then
+        those come first that were given out most often, for it is the first that were taken; and
+        only who has all that was taken back, and so something behind it, has those.
+        """
+        counts = delivery_counts(batch) if job.mode == SINGLE_ACTIVE else []
+        if not any(counts):
+            return False
+        job.quorum = True
+        full = len(tap.took.redelivered) == len(tap.took) >= tap.window
+        if job.unsure and full and not tap.exhausted and tap.window < MOST_UNACKED:
+            job.more = 2 * tap.window
+            return True
+        order = sorted(range(len(counts)), key=lambda index: -counts[index])
+        if order != list(range(len(counts))):
+            tap.rearrange(order)
+        return False
+
+    def _retake(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Is a message here twice? Then all go back, and are taken once more."""
         took = tap.took
         if len(took) > tap.window:  # more than the window holds
@@ -79,9 +103,8 @@ class Again:
         held = (self._ledger.read(job.queue, start) for start in reversed(self._youngest(job)))
         return [key for segment in held if segment is not None for key in keys_of(segment.batch)]
 
-    def _youngest(self, job: Job, within_s: float | None = None) -> list[int]:
+    def _youngest(self, job: Job) -> list[int]:
         """Where the youngest settled segments start, newest first."""
-        within_s = self._retention_s if within_s is None else within_s
         found: list[int] = []
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
@@ -92,7 +115,7 @@ class Again:
                 continue
             newest = newest or about.written_at
             left -= about.rows
-            if newest - about.written_at > within_s or left < 0:
+            if newest - about.written_at > self._retention_s or left < 0:
                 break
             found.append(start)
         return found

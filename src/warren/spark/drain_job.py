@@ -72,10 +72,14 @@ class Job:
     look_at: int = 0
     #: The last window that was written held messages that nobody had had before.
     had_fresh: bool = False
-    #: Messages that wait in the queue because they were given back. A quorum queue puts what is
-    #: given back behind what was given back before: who takes some of them, and gives those back,
-    #: has changed the order. So it is all of them or none.
-    given_back: int = 0
+    #: An attempt before this one may have given back a part of what had been given back before.
+    unsure: bool = False
+    #: It counts deliveries: a quorum queue.
+    quorum: bool = False
+    #: The window must hold so many, to have all that was given back and one more.
+    reach: int = 0
+    #: What to reach for when the channel is left, if more than it held.
+    more: int = 0
     #: How often this window was thrown away, or looked at, because messages came again.
     retaken: int = 0
     heard_at: float = 0.0
@@ -99,9 +103,9 @@ class Job:
         part = min(self.part, self.range.end - self.at)
         if not self.clearing:
             return part
+        if self.quorum:
+            return max(1, part, self.reach)
         rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
-        if self.mode == SINGLE_ACTIVE:  # an attempt before this one may have given back a part
-            rows = max(rows, part, self.given_back)
         return max(1, min(MOST_UNACKED, max(rows, self.look_at)))
 
     def may_retake(self) -> bool:
@@ -115,12 +119,14 @@ class Job:
         self.looking, self.had_fresh = True, False
 
     def leave(self, tap: Tap) -> None:
-        self.give_back(tap.held)
+        self.reach_for(max(tap.held, self.more))
+        self.more = 0
         tap.stop()
         self.leaving = True
 
-    def give_back(self, count: int) -> None:
-        self.given_back = min(MOST_UNACKED, count) if self.mode == SINGLE_ACTIVE else 0
+    def reach_for(self, given_back: int) -> None:
+        alone = self.mode == SINGLE_ACTIVE and given_back
+        self.reach = min(MOST_UNACKED, given_back + 1) if alone else 0
 
     def give_up_clearing(self) -> None:
         self.resolving, self.looking, self.tap, self.leaving = [], False, None, False

@@ -39,13 +39,18 @@ def came_twice(batch: pa.RecordBatch, redelivered: Sequence[int]) -> bool:
     by the counts of quorum queues, which alone do such a thing on a channel that lives.
     """
     again = set(redelivered)
-    counts = [_count(headers) for headers in batch.column("headers").to_pylist()]
+    counts = delivery_counts(batch)
     seen: dict[Key, int] = {}
     for index, key in enumerate(keys_of(batch)):
         if index in again and counts[index] > seen.get(key, counts[index]):
             return True
         seen[key] = counts[index]
     return False
+
+
+def delivery_counts(batch: pa.RecordBatch) -> list[int]:
+    """How often each row was given out before, by the word of a quorum queue; 0 by others'."""
+    return [_count(headers) for headers in batch.column("headers").to_pylist()]
 
 
 def _count(headers: list[tuple[str, Any]] | None) -> int:

@@ -107,7 +107,9 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return chain(rows, ahead(self.drain(ledger, query).rows(queues), AHEAD))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
-        return Drain(self._options, ledger, run=run)
+        context = TaskContext.get()
+        retried = context is None or context.attemptNumber() > 0
+        return Drain(self._options, ledger, run=run, retried=retried)
 
 
 def query_id() -> str:

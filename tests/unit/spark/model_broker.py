@@ -22,13 +22,24 @@ class Message:
     body: bytes
     message_id: str | None = None
     redelivered: bool = False
-    #: How often it came back, as quorum queues tell.
+    #: How often it came back.
     returns: int = 0
 
-    @property
-    def properties(self) -> bytes:
-        headers = {"x-delivery-count": self.returns} if self.returns else None
+    def properties(self, *, counted: bool) -> bytes:
+        headers = {"x-delivery-count": self.returns} if self.returns and counted else None
         return encode_properties(Properties(headers=headers, message_id=self.message_id))
+
+
+@dataclass
+class Past:
+    """What a quorum queue held before an acknowledgement."""
+
+    ready: list[Message]
+    unacked: list[Message]
+    published: int
+
+    def __post_init__(self) -> None:
+        self.returns = {id(message): message.returns for message in [*self.ready, *self.unacked]}
 
 
 class Queue:
@@ -39,6 +50,8 @@ class Queue:
         self.quorum = quorum
         self.ready: list[Message] = []
         self.forgettable: list[Message] = []
+        #: Of each of them what was there before it was acknowledged.
+        self.pasts: list[Past] = []
         self.published = 0
         self.consumer: Holder | None = None
 
@@ -59,13 +72,27 @@ class Queue:
 
     def crash(self, forget: int) -> None:
         """The broker dies: the last acknowledgements are forgotten, all is flagged redelivered."""
-        lost = self.forgettable[len(self.forgettable) - forget :] if forget else []
-        self.forgettable = []
-        if self.quorum:  # a node of it, rather: what it had given out was returned before
-            self.give_back(lost)
+        forget = min(forget, len(self.forgettable))
+        lost = self.forgettable[len(self.forgettable) - forget :]
+        pasts = self.pasts[len(self.pasts) - forget :]
+        self.forgettable, self.pasts = [], []
+        if self.quorum:
+            self._go_back(pasts)
             return
         self.give_back([*lost, *self.ready])
         self.ready = sorted({id(each): each for each in self.ready}.values(), key=_position)
+
+    def _go_back(self, pasts: list[Past]) -> None:
+        """Its leader died, and with it the end of its log, from the first of these on; but
+        everything up to the last message that was confirmed is in the others' logs."""
+        past = next((past for past in pasts if past.published == self.published), None)
+        if past is None:
+            return
+        for message in [*past.ready, *past.unacked]:
+            message.returns = past.returns[id(message)]
+            message.redelivered = message.returns > 0
+        self.ready = list(past.ready)
+        self.give_back(past.unacked)
 
 
 def _position(message: Message) -> int:
@@ -108,13 +135,15 @@ class Link:
     def flush(self) -> None:
         """What was sent is worked through when the client reads."""
 
-    def pump(self, timeout_s: float) -> bool:
+    def pump(self, timeout_s: float, *, gather: bool = False) -> bool:
         if not self.is_open:
             raise ConnectionLost("model", "cut")
         busy = bool(self._sent)
         while self._sent:
             if self.broker.cut_now():
                 self.abandon()
+                if self.broker.forget_at_cut:
+                    self.broker.queue.crash(self.broker.forget_at_cut)
                 raise ConnectionLost("model", "cut")
             if self.broker.return_now():
                 self._return_all()
@@ -154,6 +183,8 @@ class Link:
             queue.consumer = None
         elif isinstance(method, m.BasicAck):
             self._ack(holder, method)
+        elif isinstance(method, m.BasicReject):
+            queue.give_back([holder.unacked.pop(method.delivery_tag)])
         self._deliver(queue)
 
     def _return_all(self) -> None:
@@ -166,21 +197,26 @@ class Link:
         self._deliver(queue)
 
     def _ack(self, holder: Holder, method: m.BasicAck) -> None:
+        queue = self.broker.queue
+        past = Past(list(queue.ready), list(holder.unacked.values()), queue.published)
         for tag in sorted(holder.unacked):
             if tag == method.delivery_tag or (method.multiple and tag < method.delivery_tag):
-                self.broker.queue.forgettable.append(holder.unacked.pop(tag))
+                queue.forgettable.append(holder.unacked.pop(tag))
+                queue.pasts.append(past)
 
     def _deliver(self, queue: Queue) -> None:
         holder = None if self.broker.blind_answers else queue.consumer
         while holder and queue.ready and len(holder.unacked) < holder.prefetch:
             message = queue.ready.pop(0)
+            if queue.quorum:  # it gives out only what its log up to here says, on most nodes
+                queue.forgettable, queue.pasts = [], []
             holder.unacked[holder.next_tag] = message
             holder.channel.deliver(
                 b"warren",
                 holder.next_tag,
                 message.redelivered,
                 b"\0\1q",
-                message.properties,
+                message.properties(counted=queue.quorum),
                 message.body,
             )
             holder.next_tag += 1
@@ -200,6 +236,8 @@ class Model:
         self.queue = Queue(quorum=quorum)
         #: After so many frames the connection is cut; None: never.
         self.frames_to_cut: int | None = None
+        #: Then the broker is dead, and has forgotten so many acknowledgements.
+        self.forget_at_cut = 0
         #: After so many frames it takes back what it gave out; the connection stays.
         self.frames_to_return: int | None = None
         #: So many questions more are answered by "nothing, and nobody": the queue's leader is not

@@ -88,7 +88,7 @@ class Job:
             assert self.attempt(end) == rows
         self.table += rows
         self.position = end
-        self.suspicious = False
+        self.suspicious = "dies at work" in str(fault)  # the driver has lost its connection, too
 
     def _attempt_with(self, fault: Any, end: int) -> list[bytes] | None:
         try:
@@ -101,12 +101,14 @@ class Job:
             return None
         finally:
             self.broker.frames_to_cut = self.broker.frames_to_return = None
+            self.broker.forget_at_cut = 0
             self.disk.fault = None
 
     def _apply(self, fault: Any) -> None:
         kind, detail = fault or (None, 0)
-        if kind == "cut":
+        if kind in ("cut", "dies at work"):
             self.broker.frames_to_cut = detail
+            self.broker.forget_at_cut = 6 if kind == "dies at work" else 0
         elif kind == "returned":
             self.broker.frames_to_return = detail
         elif kind in ("full", "dies after write"):
@@ -116,7 +118,8 @@ class Job:
             self.suspicious = True
         elif kind == "prune":
             self.ledger.prune({"q": self.position}, older_than=float("inf"))
-            self.broker.queue.forgettable.clear()  # retention is longer than a broker's memory
+            self.broker.queue.forgettable.clear()
+            self.broker.queue.pasts.clear()  # retention is longer than a broker's memory
 
 
 def task_faults() -> st.SearchStrategy[Any]:
@@ -129,7 +132,11 @@ def task_faults() -> st.SearchStrategy[Any]:
 
 
 def faults() -> st.SearchStrategy[Any]:
-    return st.one_of(task_faults(), st.tuples(st.just("broker dies"), st.integers(0, 6)))
+    return st.one_of(
+        task_faults(),
+        st.tuples(st.just("broker dies"), st.integers(0, 6)),
+        st.tuples(st.just("dies at work"), st.integers(1, 20)),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -226,8 +233,9 @@ def returns() -> st.SearchStrategy[Any]:
 )
 def test_what_comes_again_on_a_connection_that_lives_is_known_by_its_id(steps: Steps) -> None:
     job, published = run(
-        [(2, None), *steps], lambda number: b"%d" % number, ids=True, any_time=True
-    )
+        [(2, None), *steps], lambda number: b"%d" % number, ids=True, any_time=True,
+        mode="single active", quorum=True,
+    )  # fmt: skip
 
     assert job.table == published
     assert job.broker.queue.ready == []
@@ -242,7 +250,7 @@ def test_what_comes_again_on_a_connection_that_lives_is_known_without_ids(
 ) -> None:
     job, published = run(
         [(6, None), (count, fault), (after, None)], lambda number: b"%d" % number,
-        mode="single active",
+        mode="single active", quorum=True,
     )  # fmt: skip
 
     assert job.table == published
@@ -252,7 +260,9 @@ def test_what_comes_again_in_the_next_window_is_known_without_ids() -> None:
     # The sixth frame acknowledges the first of three windows, after its consumer was cancelled.
     steps = [(6, None), (12, ("returned", 6))]
 
-    job, published = run(steps, lambda number: b"%d" % number, mode="single active", any_time=True)
+    job, published = run(
+        steps, lambda number: b"%d" % number, mode="single active", any_time=True, quorum=True
+    )
 
     assert job.table == published
     assert job.broker.queue.ready == []
