@@ -161,7 +161,7 @@ class Workers:
         }
         queues = options.pop("queues", list(self.queues))
         group = Group(
-            options.pop("url", self.broker.url),
+            self.broker.url,
             self.group,
             queues,
             listener=worker,
