@@ -9,7 +9,6 @@ until it is there, and nothing else waits for it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,10 +56,11 @@ class Comeback:
 
     async def stop(self) -> None:
         """Try no more."""
-        for task in list(self._tasks):
+        tasks = set(self._tasks)
+        for task in tasks:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = self._connection.loop.create_task(work, name=f"warren {name}")

@@ -141,13 +141,15 @@ class Connection:
         if waiting:
             every = asyncio.gather(*(each.confirmed() for each in waiting), return_exceptions=True)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(every, CLOSE_TIMEOUT_S)
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await every
 
     async def _goodbye(self) -> None:
         link = self.link
         link.close()
         try:
-            await asyncio.wait_for(link.ended.wait(), CLOSE_TIMEOUT_S)
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await link.ended.wait()
         except TimeoutError:
             log.warning("%s: no answer to connection.close", link.address)
         finally:

@@ -52,7 +52,10 @@ async def _dial_one(address: Address, properties: Mapping[str, Any]) -> Dialed:
         daemon=True,
     ).start()
     try:
-        return await asyncio.wait_for(future, address.connect_timeout_s + DIAL_GRACE_S)
+        # Not wait_for: in Python 3.11 it forgets that it was cancelled if the answer comes then,
+        # and who tries again for as long as it is not cancelled would do so for ever.
+        async with asyncio.timeout(address.connect_timeout_s + DIAL_GRACE_S):
+            return await future
     except TimeoutError:
         dialer.abort()
         reason = f"no answer within {address.connect_timeout_s:g} s"

@@ -200,7 +200,8 @@ class Attempts:
         if self._stopping.is_set():
             return True
         try:
-            await asyncio.wait_for(self._stopping.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._stopping.wait()
         except TimeoutError:
             return False
         return True

@@ -106,7 +106,8 @@ class Server:
             protocol.connection.wants_write()
         self.after_event()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_gone(), _GOODBYE_S)
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._all_gone()
         for protocol in list(self.protocols):
             protocol.abort()
         await self._all_gone()
