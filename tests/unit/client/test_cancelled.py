@@ -1,5 +1,5 @@
-"""Who is cancelled while it waits is cancelled, whatever comes at the same moment: somebody who tries
-again until it is cancelled would go on for ever."""
+"""Who is cancelled while it waits is cancelled, whatever comes at the same moment: somebody who
+tries again until it is cancelled would go on for ever."""
 
 from __future__ import annotations
 
