@@ -32,6 +32,7 @@
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
       SparkMissing  JavaMissing       what a Spark session needs is not there
+      PackageMissing                  a package that reads some bodies is not there
       GroupError                      a consumer group can't do what it was asked
         Fenced  NoSuchGroup
       Refusal                         an AMQP reply code, and what it closes
@@ -137,6 +138,7 @@ from warren.errors.spark import (
     LedgerUnusable,
     NotSingleActive,
     OffsetGone,
+    PackageMissing,
     QueueBusy,
     QueueMissing,
     RowsNotTaken,
@@ -206,6 +208,7 @@ __all__ = [
     "NothingDeclared",
     "OffsetGone",
     "OtherRefusal",
+    "PackageMissing",
     "PreconditionFailed",
     "ProtocolError",
     "PublishFailed",

@@ -209,6 +209,20 @@ class JavaMissing(WarrenError):
         )
 
 
+class PackageMissing(WarrenError):
+    """A package that only ``warren run`` needs can't be imported."""
+
+    def __init__(self, package: str, needed_for: str) -> None:
+        super().__init__(package, needed_for)
+        self.package, self.needed_for = package, needed_for
+
+    def __str__(self) -> str:
+        return (
+            f"the package {self.package} is not installed, and {self.needed_for} needs it: "
+            "pip install 'warren[run]'"
+        )
+
+
 class RowsNotTaken(WarrenError):
     """The broker does not take what the sink publishes."""
 

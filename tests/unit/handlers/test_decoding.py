@@ -5,6 +5,7 @@ import json
 import zlib
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +19,12 @@ JSON = st.recursive(
 )
 
 
-@given(value=JSON, encoding=st.sampled_from([None, "gzip", "deflate", "gzip, deflate"]))
+@given(value=JSON, encoding=st.sampled_from([None, "gzip", "deflate", "zstd", "gzip, deflate"]))
 def test_json_comes_back_through_any_encoding(value: object, encoding: str | None) -> None:
     body = json.dumps(value).encode()
     for each in (encoding or "").split(", "):
-        body = {"gzip": gzip.compress, "deflate": zlib.compress}.get(each, bytes)(body)
+        packs = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}
+        body = packs.get(each, bytes)(body)
     assert Decoders().decode(body, "application/json; charset=utf-8", encoding) == value
 
 
