@@ -81,20 +81,22 @@ def test_what_a_quorum_queue_took_back_is_read_in_order(
     assert first + rest == list(range(40))
 
 
+@pytest.mark.parametrize("times", [1, 60])
 def test_a_quorum_queue_that_was_put_out_of_order_is_read_in_order(
-    task: Task, channel: Channel, name: Callable[..., str]
+    task: Task, channel: Channel, name: Callable[..., str], times: int
 ) -> None:
     queue = name("drained")
     channel.declare(queue, durable=True, arguments=KINDS["quorum"])
-    publish(channel, queue, range(40), delivery_mode=2)
+    publish(channel, queue, range(40 * times), delivery_mode=2)
     for window in (30, 10, 7):  # each takes a part of what the one before gave back
-        task.crash(queue, 0, window, "before segment", mode="single active", retried=False)
+        task.crash(queue, 0, window * times, "before segment", mode="single active", retried=False)
 
-    first = task.run(queue, 0, 5, mode="single active")  # and leaves the rest in order
-    next_few = task.run(queue, 5, 12, mode="single active", retried=False)
-    rest = task.run(queue, 12, 40, mode="single active", retried=False)
+    first = task.run(queue, 0, 5 * times, mode="single active")  # and leaves the rest in order
+    next_few = task.run(queue, 5 * times, 12 * times, mode="single active", retried=False)
+    rest = task.run(queue, 12 * times, 40 * times, mode="single active", retried=False)
 
-    assert first + next_few + rest == list(range(40))
+    assert first + next_few + rest == list(range(40 * times))
+    empty(channel, queue)
 
 
 @pytest.mark.parametrize("point", POINTS)
