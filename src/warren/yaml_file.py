@@ -43,12 +43,34 @@ class YamlFile:
     ) -> None:
         self._reader, self._name, self._error = reader, name, error
 
-    def root(self, known: tuple[str, ...]) -> Entries:
-        """The mapping that the file is."""
+    def root(self, known: tuple[str, ...], *, fill: Callable[[str], str] | None = None) -> Entries:
+        """The mapping that the file is; ``fill`` may put other text in the place of any.
+
+        It raises ValueError for what it can't fill.
+        """
         node = self._reader.get_single_node()
         if node is None:
             raise self._error(self._name, 0, "the file is empty")
+        if fill is not None:
+            self._fill(node, fill, set())
         return self.mapping(node, "the file", known)
+
+    def _fill(self, node: yaml.Node, fill: Callable[[str], str], seen: set[int]) -> None:
+        if id(node) in seen:  # an alias
+            return
+        seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            try:
+                text = fill(node.value)
+            except ValueError as problem:
+                raise self.error(node, str(problem)) from None
+            if text != node.value and node.style is None:
+                node.tag = self._reader.resolve(yaml.ScalarNode, text, (True, False))
+            node.value = text
+        else:
+            for each in node.value:
+                for part in each if isinstance(each, tuple) else (each,):
+                    self._fill(part, fill, seen)
 
     def settings(self, entry: Entry, what: str, known: tuple[str, ...]) -> Entries:
         """As ``mapping``; ``orders:`` with nothing behind it has all the defaults."""

@@ -134,6 +134,7 @@ def test_the_publisher_says_in_a_sentence_what_it_lacks(given: list[str], said: 
     [
         ("shop-pyspark", ["publish_events.py", "shop.py"]),
         ("shop-pipeline", ["publish_events.py", "spark-pipelines"]),
+        ("shop-file", ["publish_events.py", "warren run"]),
     ],
 )
 def test_every_command_of_a_page_is_tried(project: str, tried_below: list[str]) -> None:
@@ -147,8 +148,9 @@ def test_every_command_of_a_page_is_tried(project: str, tried_below: list[str]) 
     ]
 
 
-def test_both_projects_have_the_same_publisher() -> None:
-    other = EXAMPLES / "shop-pipeline" / "publish_events.py"
+@pytest.mark.parametrize("project", ["shop-pipeline", "shop-file"])
+def test_all_projects_have_the_same_publisher(project: str) -> None:
+    other = EXAMPLES / project / "publish_events.py"
     assert other.read_text() == PUBLISHER.read_text()
 
 

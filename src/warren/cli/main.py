@@ -20,6 +20,7 @@ _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 MODULES = {
     "broker": "broker",
     "demo": "demo",
+    "run": "run",
     "work": "work",
     "group": "group",
     "dead-letters": "dead_letters",

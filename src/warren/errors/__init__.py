@@ -18,7 +18,8 @@
       ManagementError                 a call to a management API that came to nothing
         ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
         ApiRefused (ApiMissing)  TopologyHalfDone
-      TopologyError                   a topology file that can't be read; names the line
+      FileError                       a file that people write: names the line
+        TopologyError  PipelineError
       TopologyRefused                 a topology file that the broker would refuse
       ProtocolError                   the peer's bytes are not AMQP
       StoreError                      the data folder can't be used; nothing in it was touched
@@ -28,6 +29,7 @@
                                       LedgerInUse  LedgerMismatch  LedgerPruned
         QueueMissing  QueueBusy  NotSingleActive  OffsetGone
       RowsNotTaken                    a Spark sink publishes where nothing is there
+      PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
@@ -53,6 +55,7 @@ from warren.errors.base import (
     AdminError,
     BrokerStopped,
     ConfigError,
+    FileError,
     ListenError,
     NotStarted,
     ProtocolError,
@@ -102,6 +105,7 @@ from warren.errors.management import (
     TopologyHalfDone,
     TopologyRefused,
 )
+from warren.errors.pipeline import PipelineError, PipelineStopped
 from warren.errors.refusals import (
     AccessRefused,
     ChannelError,
@@ -175,6 +179,7 @@ __all__ = [
     "ConsumerCancelled",
     "DecodeFailed",
     "Fenced",
+    "FileError",
     "FrameError",
     "GroupError",
     "HandlerSignal",
@@ -209,6 +214,8 @@ __all__ = [
     "OffsetGone",
     "OtherRefusal",
     "PackageMissing",
+    "PipelineError",
+    "PipelineStopped",
     "PreconditionFailed",
     "ProtocolError",
     "PublishFailed",

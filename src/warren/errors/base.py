@@ -29,6 +29,18 @@ class UsageError(WarrenError):
         return f"{self.problem} ('{self.command} --help' shows how)"
 
 
+class FileError(WarrenError):
+    """A file that people write and that can't be taken as it is; names the line, 0 for none."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(file, line, problem)
+        self.file, self.line, self.problem = file, line, problem
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.problem}"
+
+
 class ListenError(WarrenError):
     """The broker could not listen where it was told to.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from warren.errors.base import WarrenError
+from warren.errors.base import FileError, WarrenError
 
 
 class ManagementError(WarrenError):
@@ -102,16 +102,8 @@ class ApiMissing(ApiRefused):
     """What the call is about is not there."""
 
 
-class TopologyError(WarrenError):
+class TopologyError(FileError):
     """A topology file that can't be taken as it is."""
-
-    def __init__(self, file: str, line: int, problem: str) -> None:
-        super().__init__(file, line, problem)
-        self.file, self.line, self.problem = file, line, problem
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.problem}"
 
 
 class TopologyRefused(WarrenError):

@@ -76,7 +76,7 @@ def _size(value: str) -> int:
     return number
 
 
-def _span(value: str) -> float:
+def span(value: str) -> float:
     """Seconds: a number, or with a unit (``30s``, ``10m``, ``1h``)."""
     text = value.strip().lower()
     unit = next((each for each in sorted(_SPANS, key=len, reverse=True) if text.endswith(each)), "")
@@ -142,7 +142,7 @@ READING: tuple[Option, ...] = (
            "announced", 5_000),
     Option("onMissingQueue", one_of("fail", "wait"), "a queue in the list that is not there",
            "fail"),
-    Option("ledgerRetention", _span, "how long segments are kept after they were needed",
+    Option("ledgerRetention", span, "how long segments are kept after they were needed",
            3600.0, shown="1h"),
     Option("peek", _flag, "`spark.read` only: look at the messages, leave them in the queue",
            False),
@@ -235,6 +235,10 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     said = values["uri"] or values["url"] or ""
     uris = _BETWEEN_URIS.split(said.strip()) if said else []
     bases = [base for uri in uris for base in parse_uri(uri, **silent)]
+    for base in bases:
+        if base.scheme not in ("amqp", "amqps"):
+            problem = f"begins with {base.scheme}://, not with amqp:// or amqps://"
+            raise ConfigError("uri", problem, SOURCE)
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 
 

@@ -1,0 +1,198 @@
+"""What one micro-batch does: messages to rows, rows to tables, and the count of both.
+
+Every batch writes into folders of its own, named after the query and the batch, and overwrites what
+it finds there. The source gives a batch the same rows again, so a batch that is done again leaves
+the same tables: each message is in its table once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, shaped
+from warren.pipeline.count import BatchCount, TableCount
+from warren.pipeline.decode import TABLE
+from warren.pipeline.keys import Keys
+from warren.pipeline.model import Files, Publish, Table
+from warren.pipeline.rows import IGNORED, NAMES, REASON, ROW, decoded, statistics
+
+#: So many messages make another file of a table's batch.
+_ROWS_A_FILE = 200_000
+#: What a message loses when it is sent on, as RabbitMQ does with dead letters: it would expire
+#: again; and its user is not the one who sends it now.
+_NOT_SENT_ON = ("expiration", "user_id")
+REASON_HEADER = "x-warren-reason"
+
+
+class Batches:
+    """Called by Spark with each micro-batch."""
+
+    def __init__(self, checked: Checked, told: Callable[[int, BatchCount], None]) -> None:
+        self._checked, self._told = checked, told
+        self._pipeline = checked.pipeline
+        self.total = BatchCount()
+        #: Why the last batch failed, in its own words and not in Spark's.
+        self.error: Exception | None = None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            self._do(batch, batch_id)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _do(self, batch: DataFrame, batch_id: int) -> None:
+        started = time.monotonic()
+        count = _Batch(self._checked, batch, batch_id).run()
+        if count.drained:
+            count.seconds, count.batches = time.monotonic() - started, 1
+            self.total.add(count)
+            self._told(batch_id, count)
+
+
+class _Batch:
+    def __init__(self, checked: Checked, messages: DataFrame, batch_id: int) -> None:
+        self._pipeline, self._schemas = checked.pipeline, checked.schemas
+        self._messages, self._id = messages, batch_id
+        self._spark: SparkSession = messages.sparkSession
+        query_id = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or "batch"
+        self._query = query_id.partition("-")[0]
+        self._name = f"{self._query}-{batch_id:09d}"
+        self._count = BatchCount()
+        self._cached: list[DataFrame] = []
+
+    def run(self) -> BatchCount:
+        rows = decoded(self._messages, self._pipeline, self._schemas)
+        try:
+            self._tally(self._cache(rows))
+            if self._count.drained:
+                self._write_all(rows)
+        finally:
+            for frame in self._cached:
+                frame.unpersist()
+        return self._count
+
+    def _cache(self, rows: DataFrame) -> DataFrame:
+        self._cached.append(rows.persist())
+        return rows
+
+    def _tally(self, rows: DataFrame) -> None:
+        # What is behind the colon may be different in each message.
+        head = f.substring_index(REASON, ":", 1)
+        found = rows.groupBy(TABLE, head.alias(REASON)).count().collect()
+        for table, reason, number in found:
+            self._count.drained += number
+            if reason is not None:
+                self._count.quarantined += number
+                self._count.reasons[reason] += number
+            elif table == IGNORED:
+                self._count.ignored += number
+            else:
+                self._count.tables[table] = TableCount(messages=number)
+
+    def _write_all(self, rows: DataFrame) -> None:
+        for table in self._pipeline.tables:
+            # A table that took nothing writes nothing, and its queries see no rows.
+            frame = self._of_messages(rows, table) if table.schema else self._derived(table)
+            frame.createOrReplaceTempView(table.name)
+        self._quarantine(rows.where(f.col(REASON).isNotNull()))
+        for publish in self._pipeline.publish:
+            self._publish(publish)
+        if self._pipeline.statistics is not None:
+            self._save(statistics(rows), self._pipeline.statistics, 1)
+
+    # -- tables --------------------------------------------------------------------------------
+    def _of_messages(self, rows: DataFrame, table: Table) -> DataFrame:
+        schema = self._schemas[table.name]
+        mine = rows.where((f.col(TABLE) == table.name) & f.col(REASON).isNull())
+        fields = [f.col(f"{ROW}{table.name}.`{name}`") for name in schema.names]
+        messages = mine.select(*fields, f.struct(*NAMES).alias(MESSAGE))
+        count = self._count.tables.get(table.name)
+        if count is None:
+            return shaped(messages, table, self._run)
+        if table.deduplicate is not None:
+            return self._without_doubles(messages, table, count)
+        return self._written(shaped(messages, table, self._run), table, count)
+
+    def _without_doubles(self, messages: DataFrame, table: Table, count: TableCount) -> DataFrame:
+        assert table.deduplicate is not None
+        place = f"{self._pipeline.keys}/{table.name}"
+        keys = Keys(self._spark, place, table.deduplicate, self._query)
+        # To find doubles, rows are mixed; they are put in order again, queue by queue.
+        first = keys.first(messages, self._id).coalesce(1)
+        first = first.sortWithinPartitions(f"{MESSAGE}.queue", f"{MESSAGE}.offset")
+        count.doubles = count.messages - self._cache(first).count()
+        frame = self._written(shaped(first, table, self._run), table, count)
+        keys.keep(first, self._id)
+        return frame
+
+    def _derived(self, table: Table) -> DataFrame:
+        count = self._count.tables.setdefault(table.name, TableCount())
+        return self._written(self._run(table.sql or ""), table, count)
+
+    def _written(self, rows: DataFrame, table: Table, count: TableCount) -> DataFrame:
+        count.rows = self._save(rows, table.files, 1 + count.messages // _ROWS_A_FILE)
+        count.written = count.messages - count.doubles if table.sql else count.rows
+        return rows
+
+    def _save(self, rows: DataFrame, files: Files, parts: int) -> int:
+        """Overwrite what this batch may have written before; how many rows it has now."""
+        seen = Observation()
+        rows = rows.coalesce(parts).observe(seen, f.count(f.lit(1)).alias("rows"))
+        writer = rows.write.mode("overwrite").format(files.format).options(**files.options)
+        if files.partition_by:
+            writer = writer.partitionBy(*files.partition_by)
+        writer.save(f"{files.path}/{BATCH}={self._name}")
+        return int(seen.get["rows"])
+
+    def _run(self, sql: str) -> DataFrame:
+        return query(self._spark, sql)
+
+    # -- messages ------------------------------------------------------------------------------
+    def _quarantine(self, bad: DataFrame) -> None:
+        place = self._pipeline.quarantine
+        if not self._count.quarantined:
+            return
+        if place.files is not None:
+            table = f.col(TABLE).alias("table")
+            rows = bad.select(f.col(REASON).alias("reason"), table, *NAMES)
+            self._save(rows, place.files, 1)
+        if place.exchange is not None:
+            reason = f.create_map(f.lit(REASON_HEADER), f.col(REASON))
+            headers = f.map_filter(
+                f.coalesce(f.col("headers"), f.create_map().cast("map<string,string>")),
+                lambda name, _: name != REASON_HEADER,
+            )
+            rows = bad.select(*NAMES).drop(*_NOT_SENT_ON, "exchange")
+            rows = bad.withColumn("headers", f.map_concat(headers, reason)).select(rows.columns)
+            if place.routing_key is not None:
+                rows = rows.drop("routing_key")
+            options = {"exchange": place.exchange, "routingKey": place.routing_key or ""}
+            self._send(rows.coalesce(1), **options)
+
+    def _publish(self, publish: Publish) -> None:
+        rows = as_messages(self._run(publish.sql)).coalesce(1)
+        # Done again, the batch must give each message the same id: so they need an order.
+        rows = rows.sortWithinPartitions(
+            *[f"`{name}`" for name in rows.columns if name != "headers"]
+        )
+        number = f.monotonically_increasing_id().cast("string")
+        made = f.concat(f.lit(f"{self._name}-{publish.name}-"), number)
+        given = f.col("message_id") if "message_id" in rows.columns else f.lit(None)
+        seen = Observation()
+        rows = rows.withColumn("message_id", f.coalesce(given.cast("string"), made))
+        rows = rows.observe(seen, f.count(f.lit(1)).alias("rows"))
+        options = {"exchange": publish.exchange, "routingKey": publish.routing_key}
+        if publish.type is not None:
+            options["type"] = publish.type
+        options["onUnroutable"] = publish.on_unroutable
+        self._send(rows, contentType="application/json", **options)
+        self._count.published[publish.name] += int(seen.get["rows"])
+
+    def _send(self, rows: DataFrame, **options: str) -> None:
+        writer = rows.write.format("rabbitmq").options(**self._pipeline.connection)
+        writer.options(**options).mode("append").save()

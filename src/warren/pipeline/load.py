@@ -1,0 +1,293 @@
+"""From a YAML file to a pipeline; every complaint names the line, before anything is consumed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from warren.errors import ConfigError, PipelineError
+from warren.pipeline.load_table import TableReader, one_of
+from warren.pipeline.model import FILE_FORMATS, Files, Pipeline, Publish, Quarantine, Table, Take
+from warren.spark.options import SourceOptions, span
+from warren.yaml_file import Entries, Entry, YamlFile, opened, unknown
+
+_KNOWN = (
+    "name",
+    "broker",
+    "queues",
+    "folder",
+    "ledger",
+    "checkpoint",
+    "every",
+    "source",
+    "spark",
+    "tables",
+    "ignore",
+    "quarantine",
+    "publish",
+    "statistics",
+)
+#: Names of tables that something else below the folder has.
+RESERVED = ("ledger", "checkpoint", "keys", "quarantine", "statistics", "messages")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+_OURS = {"uri": "broker", "url": "broker", "queues": "queues", "ledger": "ledger"}
+_HERE = "amqp://guest:guest@127.0.0.1:5672/"
+T = TypeVar("T")
+
+
+def load(
+    text: str,
+    file: str = "pipeline.yaml",
+    *,
+    broker: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """The pipeline that a file describes; ``broker`` is taken instead of the file's.
+
+    Paths are meant from the folder that the file is in. ``${NAME}`` is the environment's word, and
+    ``${NAME:-other}`` has another where there is none.
+
+    Raises:
+        PipelineError: not YAML, an unknown key (with the nearest that is known), a value that
+            can't be used, something that is missing.
+    """
+    with opened(text, file, PipelineError) as yaml_file:
+        values = os.environ if environ is None else environ
+        return _Reader(yaml_file, file, broker).read(lambda text: _filled(text, values))
+
+
+def _filled(text: str, environ: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "${"
+        name, has_other, other = match[1].partition(":-")
+        found = environ.get(name.strip()) or (other if has_other else environ.get(name.strip()))
+        if found is None:
+            raise ValueError(
+                f"the environment has no {name.strip()}: set it, or say what else with "
+                f"${{{name.strip()}:-other}}"
+            )
+        return found
+
+    return _VARIABLE.sub(value, text)
+
+
+class _Reader:
+    def __init__(self, yaml_file: YamlFile, file: str, broker: str | None) -> None:
+        self._yaml, self._file, self._broker = yaml_file, file, broker
+        self._here = Path(file).parent if file != "-" else Path()
+
+    def read(self, fill: Callable[[str], str]) -> Pipeline:
+        keys = self._yaml.root(_KNOWN, fill=fill)
+        name = self._text(keys, "name", Path(self._file).stem if self._file != "-" else "pipeline")
+        folder = self._place(self._text(keys, "folder", f"{name}-data"))
+        spark = self._part(keys, "spark", ("master", "conf"))
+        source = self._words(keys, "source")
+        pipeline = Pipeline(
+            name=name,
+            file=self._file,
+            broker=self._broker or self._text(keys, "broker", _HERE),
+            queues=self._queues(keys),
+            ledger=self._place(self._text(keys, "ledger", f"{folder}/ledger")),
+            checkpoint=self._place(self._text(keys, "checkpoint", f"{folder}/checkpoint")),
+            keys=f"{folder}/keys",
+            tables=tuple(self._tables(keys, folder)),
+            quarantine=self._quarantine(keys, folder),
+            publish=tuple(self._named(keys, "publish", self._publish)),
+            statistics=self._statistics(keys, folder),
+            ignore=tuple(self._ignored(keys)),
+            every_s=self._every(keys),
+            source=source,
+            master=self._yaml.value(spark, "master", str, "spark", "local[2]"),
+            conf=self._words(spark, "conf"),
+            lines={name: entry.line for name, entry in keys.items()},
+        )
+        self._check_source(pipeline, keys)
+        return pipeline
+
+    # -- the top -------------------------------------------------------------------------------
+    def _queues(self, keys: Entries) -> tuple[str, ...]:
+        if "queues" not in keys:
+            problem = "which queues? Say 'queues: [orders, payments.*]'"
+            raise PipelineError(self._file, 0, problem)
+        names = self._list(keys, "queues", "the file")
+        if not names or any(not name or "," in name for name in names):
+            raise self._yaml.error(keys["queues"].node, "queues must be names or patterns")
+        return names
+
+    def _every(self, keys: Entries) -> float:
+        if "every" not in keys:
+            return 0.0
+        return self._parsed(keys["every"], "every", span)
+
+    def _check_source(self, pipeline: Pipeline, keys: Entries) -> None:
+        """What the source would refuse, it refuses here."""
+        entries = self._yaml.mapping(keys["source"].node, "source") if pipeline.source else {}
+        for name, entry in entries.items():
+            if name.lower() in _OURS:
+                problem = f"'{name}' stands at the top of the file, as '{_OURS[name.lower()]}'"
+                raise PipelineError(self._file, entry.line, f"source: {problem}")
+        try:
+            SourceOptions.parse(source_options(pipeline))
+        except ConfigError as error:
+            lower = {name.lower(): entry.line for name, entry in entries.items()}
+            option = error.option.lower()
+            line = lower.get(option) or pipeline.lines.get(_OURS.get(option, ""), 0)
+            where = "broker" if option in ("uri", "url") else error.option
+            raise PipelineError(self._file, line, f"{where}: {error.problem}") from None
+
+    # -- tables --------------------------------------------------------------------------------
+    def _tables(self, keys: Entries, folder: str) -> Iterable[Table]:
+        if "tables" not in keys or self._yaml.is_null(keys["tables"].node):
+            raise PipelineError(
+                self._file,
+                keys["tables"].line if "tables" in keys else 0,
+                "which tables? Below 'tables:', say for each what it takes and its schema",
+            )
+        reader = TableReader(self._yaml, self._files, self._here)
+        names: dict[str, str] = {}
+        for name, entry in self._yaml.mapping(keys["tables"].node, "tables").items():
+            self._check_name(name, entry, "table", names)
+            yield reader.read(name, entry, folder)
+
+    def _check_name(self, name: str, entry: Entry, what: str, names: dict[str, str]) -> None:
+        if not _NAME.fullmatch(name):
+            problem = f"{what} '{name}': a name has letters, digits and _ only"
+            raise PipelineError(self._file, entry.line, problem)
+        if name.lower() in RESERVED:
+            raise PipelineError(
+                self._file, entry.line, f"{what} '{name}': the name is taken by warren itself"
+            )
+        if name.lower() in names:
+            problem = f"{what} '{name}': there is '{names[name.lower()]}' already; case is the same"
+            raise PipelineError(self._file, entry.line, problem)
+        names[name.lower()] = name
+
+    def _files(self, keys: Entries, what: str, default: str) -> Files:
+        kind = self._yaml.value(keys, "format", str, what, "parquet")
+        if kind not in FILE_FORMATS:
+            problem = f"{what}: {unknown('format', kind, FILE_FORMATS)}"
+            raise self._yaml.error(keys["format"].node, problem)
+        return Files(
+            path=self._place(self._yaml.value(keys, "path", str, what, default)),
+            format=kind,
+            partition_by=self._list(keys, "partition_by", what),
+            options=self._words(keys, "options"),
+        )
+
+    # -- the rest ------------------------------------------------------------------------------
+    def _quarantine(self, keys: Entries, folder: str) -> Quarantine:
+        what, default = "quarantine", f"{folder}/quarantine"
+        known = ("path", "format", "options", "exchange", "routing_key")
+        mine = self._part(keys, what, known)
+        exchange = self._yaml.value(mine, "exchange", str, what)
+        if "routing_key" in mine and exchange is None:
+            problem = "quarantine: routing_key is for an exchange, and none is named"
+            raise self._yaml.error(mine["routing_key"].node, problem)
+        has_table = exchange is None or "path" in mine or "format" in mine
+        return Quarantine(
+            files=self._files(mine, what, default) if has_table else None,
+            exchange=exchange,
+            routing_key=self._yaml.value(mine, "routing_key", str, what),
+            line=keys[what].line if what in keys else 0,
+        )
+
+    def _statistics(self, keys: Entries, folder: str) -> Files | None:
+        what, default = "statistics", f"{folder}/statistics"
+        if what in keys and isinstance(keys[what].node, yaml.ScalarNode):
+            wanted = self._yaml.value(keys, what, bool, "the file")
+            return Files(default) if wanted else None
+        if what not in keys:
+            return None
+        return self._files(self._part(keys, what, ("path", "format", "options")), what, default)
+
+    def _ignored(self, keys: Entries) -> Iterable[Take]:
+        if "ignore" not in keys or self._yaml.is_null(keys["ignore"].node):
+            return
+        node = keys["ignore"].node
+        reader = TableReader(self._yaml, self._files, self._here)
+        for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            yield reader.take(each, "ignore")
+
+    def _publish(self, name: str, entry: Entry) -> Publish:
+        what = f"publish '{name}'"
+        known = ("sql", "exchange", "routing_key", "type", "on_unroutable")
+        keys = self._yaml.settings(entry, what, known)
+        for needed in ("sql", "exchange"):
+            if needed not in keys:
+                raise PipelineError(self._file, entry.line, f"{what} needs {_article(needed)}")
+        on_unroutable = self._yaml.value(keys, "on_unroutable", str, what, "fail")
+        choices = ("fail", "drop")
+        if on_unroutable not in choices:
+            problem = f"{what}: {unknown('on_unroutable', on_unroutable, choices)}"
+            raise self._yaml.error(keys["on_unroutable"].node, problem)
+        return Publish(
+            name,
+            sql=self._yaml.value(keys, "sql", str, what),
+            exchange=self._yaml.value(keys, "exchange", str, what),
+            routing_key=self._yaml.value(keys, "routing_key", str, what, ""),
+            type=self._yaml.value(keys, "type", str, what),
+            on_unroutable=on_unroutable,
+            lines={"": entry.line, **{key: found.line for key, found in keys.items()}},
+        )
+
+    # -- values --------------------------------------------------------------------------------
+    def _text(self, keys: Entries, name: str, default: str) -> str:
+        value: str = self._yaml.value(keys, name, str, "the file", default)
+        if not value:
+            raise self._yaml.error(keys[name].node, f"{name} must not be empty")
+        return value
+
+    def _part(self, keys: Entries, name: str, known: tuple[str, ...]) -> Entries:
+        return self._yaml.settings(keys[name], name, known) if name in keys else {}
+
+    def _named(self, keys: Entries, section: str, make: Callable[[str, Entry], T]) -> Iterable[T]:
+        if section in keys and not self._yaml.is_null(keys[section].node):
+            for name, entry in self._yaml.mapping(keys[section].node, section).items():
+                yield make(name, entry)
+
+    def _words(self, keys: Entries, name: str) -> dict[str, str]:
+        """A mapping of options, as the text that Spark takes."""
+        if name not in keys or self._yaml.is_null(keys[name].node):
+            return {}
+        found = {}
+        for key, entry in self._yaml.mapping(keys[name].node, name).items():
+            value: Any = self._yaml.plain(entry.node)
+            if not isinstance(value, str | int | float):
+                raise self._yaml.error(entry.node, f"{name}: {key} must be text or a number")
+            found[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
+    def _list(self, keys: Entries, name: str, what: str) -> tuple[str, ...]:
+        return one_of(self._yaml, keys[name].node, f"{what}: {name}") if name in keys else ()
+
+    def _parsed(self, entry: Entry, what: str, parse: Callable[[str], T]) -> T:
+        try:
+            return parse(str(self._yaml.plain(entry.node)))
+        except ValueError as problem:
+            raise self._yaml.error(entry.node, f"{what}: {problem}") from None
+
+    def _place(self, path: str) -> str:
+        """From the file's folder, unless it says where from."""
+        if "://" in path or Path(path).is_absolute():
+            return path
+        return str((self._here / path).absolute())
+
+
+def _article(key: str) -> str:
+    return "an exchange to publish to" if key == "exchange" else "a query, 'sql: SELECT …'"
+
+
+def source_options(pipeline: Pipeline) -> dict[str, str]:
+    """What ``format("rabbitmq")`` is told."""
+    return {
+        **pipeline.connection,
+        "queues": ",".join(pipeline.queues),
+        "ledger": pipeline.ledger,
+    }

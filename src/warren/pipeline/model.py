@@ -1,0 +1,121 @@
+"""What a pipeline's file says: frozen values, each with the line it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: How a table's files are written; Spark brings all of them.
+FILE_FORMATS = ("parquet", "orc", "json", "csv")
+#: How a body can be read.
+BODY_FORMATS = ("json", "csv", "text", "avro", "msgpack", "protobuf")
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Which messages: of each property that is named, one of the patterns must fit."""
+
+    type: tuple[str, ...] = ()
+    routing_key: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    app_id: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate:
+    """A message whose key came within ``watermark_s`` before is left out."""
+
+    key: tuple[str, ...]
+    watermark_s: float
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where and how a table's rows are written."""
+
+    path: str
+    format: str = "parquet"
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: of messages (it has a schema), or of other tables' rows (it has only SQL)."""
+
+    name: str
+    files: Files
+    schema: str | None = None
+    take: Take = Take()
+    #: None: as each message's content-type says.
+    body: str | None = None
+    sql: str | None = None
+    #: Columns of the message beside those of its body.
+    columns: tuple[str, ...] = ()
+    deduplicate: Deduplicate | None = None
+    csv: Mapping[str, str] = field(default_factory=dict)
+    #: Avro's schema, as JSON.
+    avro: str | None = None
+    #: Protobuf's descriptors, and the message's name.
+    protobuf: tuple[bytes, str] | None = field(default=None, repr=False)
+    #: Where its keys stand in the file.
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def line(self) -> int:
+        return self.lines.get("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Where a message goes that can't be read: a table, an exchange, or both."""
+
+    files: Files | None
+    exchange: str | None = None
+    routing_key: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A query's rows as messages."""
+
+    name: str
+    sql: str
+    exchange: str
+    routing_key: str = ""
+    type: str | None = None
+    on_unroutable: str = "fail"
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """All of it. The broker's address and the source's options may hold passwords."""
+
+    name: str
+    file: str
+    broker: str = field(repr=False)
+    queues: tuple[str, ...]
+    ledger: str
+    checkpoint: str
+    #: Where the keys are kept by which doubles are known.
+    keys: str
+    tables: tuple[Table, ...]
+    quarantine: Quarantine
+    publish: tuple[Publish, ...] = ()
+    statistics: Files | None = None
+    ignore: tuple[Take, ...] = ()
+    every_s: float = 0.0
+    source: Mapping[str, str] = field(default_factory=dict, repr=False)
+    master: str = "local[2]"
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What the source and the sink are told of the broker."""
+        return {"url": self.broker, **self.source}

@@ -1,0 +1,179 @@
+"""Runs a pipeline: checks all of it, starts the query, waits for its end."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
+
+from warren.errors import PipelineError, PipelineStopped, WarrenError
+from warren.pipeline.batch import Batches
+from warren.pipeline.check import Checked, check
+from warren.pipeline.count import BatchCount
+from warren.pipeline.load import load, source_options
+from warren.pipeline.model import Pipeline
+from warren.spark.backlog import Backlog
+from warren.spark.options import SourceOptions
+from warren.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: How often the broker is asked how much waits.
+_BACKLOG_EVERY_S = 1.0
+_OURS = re.compile(r"warren\.errors\.[\w.]+: (.+)")
+_DEFAULT_EXCHANGE = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One batch."""
+
+    batch: int
+    count: BatchCount
+    #: Messages that wait in the queues; None if nobody could tell.
+    backlog: int | None
+
+
+Told = Callable[[Progress], None]
+
+
+class Run:
+    """A pipeline and the session it runs in.
+
+    Usage: ``check()``, which consumes nothing, then ``run()``.
+    """
+
+    def __init__(self, pipeline: Pipeline, told: Told = lambda progress: None) -> None:
+        self.pipeline = pipeline
+        self._told = told
+        self._backlog = Backlog(SourceOptions.parse(source_options(pipeline)))
+        self._asked_at = 0.0
+        self._waiting: int | None = None
+        self._spark: SparkSession | None = None
+        self._checked: Checked | None = None
+        self._batches: Batches | None = None
+
+    @classmethod
+    def from_file(
+        cls,
+        file: str,
+        *,
+        url: str | None = None,
+        master: str | None = None,
+        told: Told = lambda progress: None,
+    ) -> Run:
+        """``url`` and ``master`` are taken instead of the file's.
+
+        Raises:
+            PipelineError: the file can't be used; names the line.
+        """
+        try:
+            text = Path(file).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise PipelineError(file, 0, f"can't be read: {reason}") from None
+        pipeline = load(text, file, broker=url)
+        return cls(replace(pipeline, master=master) if master else pipeline, told)
+
+    # -- before --------------------------------------------------------------------------------
+    def check(self, spark_starts: Callable[[Run], None] = lambda run: None) -> None:
+        """Has the broker look at queues and exchanges; then Spark, at schemas and queries.
+
+        Raises:
+            PipelineError: a schema, a query or a column that Spark does not take.
+            WarrenError: no broker, no such queue, no such exchange.
+        """
+        try:
+            self._check_broker()
+        finally:
+            self._backlog.close()
+        spark_starts(self)
+        conf = dict(self.pipeline.conf)
+        self._spark = session(self.pipeline.name, master=self.pipeline.master, **conf)
+        self._checked = check(self.pipeline, self._spark)
+
+    def _check_broker(self) -> None:
+        self._backlog.require()
+        for name, line in self._exchanges():
+            if name != _DEFAULT_EXCHANGE and not self._backlog.exchange_is_there(name):
+                problem = f"there is no exchange '{name}': declare it, or correct its name"
+                raise PipelineError(self.pipeline.file, line, problem)
+
+    def _exchanges(self) -> list[tuple[str, int]]:
+        found = [(each.exchange, each.lines.get("exchange", 0)) for each in self.pipeline.publish]
+        quarantine = self.pipeline.quarantine
+        if quarantine.exchange is not None:
+            found.append((quarantine.exchange, quarantine.line))
+        return found
+
+    # -- while ---------------------------------------------------------------------------------
+    def run(self, *, once: bool = False) -> BatchCount:
+        """Until it is stopped, or with ``once`` until all is read that was there at the start.
+
+        Ctrl-C ends it when a batch is done. Returns what was done.
+
+        Raises:
+            PipelineStopped: it could not go on; nothing is lost.
+        """
+        if self._checked is None:
+            self.check()
+        assert self._checked is not None
+        self._batches = Batches(self._checked, self._batch_done)
+        query = self._start(self._batches, once=once)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            raise PipelineStopped(self.pipeline.name, self._reason(error)) from error
+        finally:
+            self._backlog.close()
+        return self._batches.total
+
+    @property
+    def total(self) -> BatchCount:
+        """What was done so far."""
+        return self._batches.total if self._batches is not None else BatchCount()
+
+    def stop(self) -> None:
+        """Ends the session, if there is one."""
+        self._backlog.close()
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _start(self, batches: Batches, *, once: bool) -> StreamingQuery:
+        assert self._spark is not None
+        messages = self._spark.readStream.format("rabbitmq").options(
+            **source_options(self.pipeline)
+        )
+        writer = messages.load().writeStream.foreachBatch(batches).queryName(self.pipeline.name)
+        writer = writer.option("checkpointLocation", self.pipeline.checkpoint)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        elif self.pipeline.every_s:
+            writer = writer.trigger(
+                processingTime=f"{int(self.pipeline.every_s * 1000)} milliseconds"
+            )
+        return writer.start()
+
+    def _batch_done(self, batch: int, count: BatchCount) -> None:
+        now = time.monotonic()
+        if now - self._asked_at >= _BACKLOG_EVERY_S:
+            self._waiting, self._asked_at = self._backlog.messages(), now
+        self._told(Progress(batch, count, self._waiting))
+
+    def _reason(self, error: StreamingQueryException) -> str:
+        """The cause, in the words of whoever knows it."""
+        text = str(error)
+        own = self._batches.error if self._batches is not None else None
+        if isinstance(own, WarrenError):
+            return str(own)
+        if ours := _OURS.findall(f"{own}\n{text}"):
+            return str(ours[-1]).rstrip(". ")
+        first = str(own or text).strip().partition("\n")[0]
+        return f"{type(own or error).__name__}: {first}"

@@ -1,0 +1,411 @@
+"""``warren run``'s pipelines: queues to tables, as a file says, in one Spark session."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+import warren
+from tests.spark.queries import is_too_slow
+from tests.support.brokers import TestBroker
+from tests.support.wire import Channel, Connection, Message
+from warren.errors import PipelineError, PipelineStopped, QueueMissing
+from warren.pipeline import keys
+from warren.pipeline.count import BatchCount
+from warren.pipeline.run import Progress, Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+SHOP = """
+queues: QUEUE
+tables:
+  orders:
+    take: {type: order, queue: "*"}
+    schema: id BIGINT NOT NULL, country STRING, cents INT
+    columns: [offset, received_at]
+    partition_by: country
+  notes:
+    take: {routing_key: "#"}
+    as: text
+    schema: line STRING
+    sql: SELECT upper(line) AS line, _message.app_id FROM messages WHERE line <> 'drop'
+  words:
+    sql: SELECT explode(split(line, ' ')) AS word FROM notes
+ignore: [{type: noise}]
+publish:
+  sold:
+    sql: SELECT country AS routing_key, country, sum(cents) AS cents FROM orders GROUP BY country
+    exchange: EXCHANGE
+    type: sold
+statistics: true
+"""
+
+
+class Job:
+    """A pipeline's file in a folder, and a broker."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+        self.batches: list[Progress] = []
+
+    def write(self, text: str) -> None:
+        (self.folder / "job.yaml").write_text(text)
+
+    def make(self, told: Any = None) -> Run:
+        file = str(self.folder / "job.yaml")
+        return Run.from_file(file, url=self.url, told=told or self.batches.append)
+
+    def run(self, text: str | None = None, told: Any = None) -> BatchCount:
+        """All that is there now."""
+        if text is not None:
+            self.write(text)
+        for _ in range(6):
+            try:
+                return self.make(told).run(once=True)
+            except PipelineStopped as stopped:
+                if not is_too_slow(stopped):
+                    raise
+        raise AssertionError("Spark's Python was too slow six times")
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found = ds.dataset(self.folder / "job-data" / table, partitioning="hive")
+        return list(found.to_table().to_pylist())
+
+    def column(self, table: str, name: str) -> list[Any]:
+        return [row[name] for row in self.rows(table)]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[warren.Broker]:
+    with warren.Broker.in_thread() as broker:
+        yield broker
+
+
+@pytest.fixture
+def wire(embedded: warren.Broker) -> Iterator[Channel]:
+    connection = Connection.open(embedded.url)
+    yield connection.channel()
+    connection.close()
+
+
+@pytest.fixture
+def job(embedded: warren.Broker, tmp_path: Path, spark: SparkSession) -> Job:
+    return Job(embedded.url, tmp_path)
+
+
+def got(channel: Channel, queue: str) -> list[Message]:
+    found = []
+    while (message := channel.get(queue, no_ack=True)) is not None:
+        found.append(message)
+    return found
+
+
+def ready(channel: Channel, queue: str) -> int:
+    return int(channel.declare(queue, passive=True).message_count)
+
+
+def order(number: Any, country: str = "de", cents: Any = 5) -> bytes:
+    return json.dumps({"id": number, "country": country, "cents": cents}).encode()
+
+
+# -- the whole way ---------------------------------------------------------------------------------
+def test_messages_become_rows_of_the_table_that_takes_them(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Any, tmp_path: Path
+) -> None:
+    queue, exchange, results = name("shop"), name("results"), name("sold")
+    channel.declare(queue)
+    channel.declare_exchange(exchange, "fanout")
+    channel.declare(results)
+    channel.bind(results, exchange, "")
+    for number in range(30):
+        country = "de" if number % 3 else "fr"
+        channel.publish(queue, order(number, country), type="order", timestamp=1_767_323_045)
+    for line in ("a b", "drop", "c"):
+        channel.publish(queue, line.encode(), type="note", app_id="pen")
+    channel.publish(queue, b"x", type="noise")
+    channel.publish(queue, b"{", type="order")
+    channel.sync()
+    job = Job(broker.url, tmp_path)
+
+    total = job.run(SHOP.replace("QUEUE", queue).replace("EXCHANGE", exchange))
+
+    assert (total.drained, total.written, total.quarantined, total.ignored) == (35, 33, 1, 1)
+    assert total.adds_up
+    rows = job.rows("orders")
+    assert {row["id"]: (row["country"], row["cents"], row["offset"]) for row in rows} == {
+        number: ("de" if number % 3 else "fr", 5, number) for number in range(30)
+    }
+    assert {(row["line"], row["app_id"]) for row in job.rows("notes")} == {
+        ("A B", "pen"),
+        ("C", "pen"),
+    }
+    assert sorted(job.column("words", "word")) == ["A", "B", "C"]
+    (bad,) = job.rows("quarantine")
+    assert (bad["reason"], bad["table"], bad["body"]) == ("not JSON", "orders", b"{")
+    told = {message.body: message.properties.type for message in got(channel, results)}
+    assert told == {b'{"country":"de","cents":100}': "sold", b'{"country":"fr","cents":50}': "sold"}
+    figures = {row["type"]: row for row in job.rows("statistics")}
+    assert {kind: row["messages"] for kind, row in figures.items()} == {
+        "order": 31,
+        "note": 3,
+        "noise": 1,
+    }
+    assert figures["order"]["quarantined"] == 1
+    assert figures["note"]["app_id"] == "pen"
+    assert figures["order"]["delay_min_ms"] > 0
+    assert figures["note"]["delay_min_ms"] is None
+
+
+def test_a_run_goes_on_where_the_last_one_ended(job: Job, wire: Channel) -> None:
+    wire.declare("again")
+    text = "queues: again\ntables: {orders: {schema: id INT, columns: [offset]}}"
+
+    totals = []
+    for start in (0, 10):
+        for number in range(start, start + 10):
+            wire.publish("again", order(number))
+        wire.sync()
+        totals.append(job.run(text).drained)
+
+    assert totals == [10, 10]
+    assert sorted((row["offset"], row["id"]) for row in job.rows("orders")) == [
+        (number, number) for number in range(20)
+    ]
+
+
+def test_rows_of_a_queue_stand_in_its_order(job: Job, wire: Channel) -> None:
+    wire.declare("sorted")
+    for number in range(500):
+        wire.publish("sorted", order(number % 300))
+    wire.sync()
+    schema = "schema: id INT, columns: [offset]"
+
+    job.run(
+        "queues: sorted\n"
+        "tables:\n"
+        f"  unlike: {{take: {{type: none}}, {schema}}}\n"
+        f"  orders: {{{schema}, deduplicate: {{key: id, watermark: 1h}}}}\n"
+    )
+
+    assert job.column("orders", "offset") == list(range(300))
+
+
+# -- exactly once ----------------------------------------------------------------------------------
+def test_a_batch_that_is_done_again_changes_nothing(job: Job, wire: Channel) -> None:
+    wire.declare("redone")
+    wire.declare("redone.sold")
+    for number in range(20):
+        wire.publish("redone", order(number % 15))
+    wire.publish("redone", b"broken")
+    wire.sync()
+    job.write(
+        """
+        queues: redone
+        tables:
+          orders:
+            schema: id INT, cents INT
+            deduplicate: {key: id, watermark: 1h}
+        publish:
+          sold:
+            sql: SELECT id, cents FROM orders
+            exchange: ""
+            routing_key: redone.sold
+        """
+    )
+
+    def die(progress: Progress) -> None:
+        raise RuntimeError("the last moment before Spark would call the batch done")
+
+    with pytest.raises(PipelineStopped, match="RuntimeError: the last moment"):
+        job.run(told=die)
+    total = job.run()
+
+    assert (total.drained, total.written, total.doubles, total.quarantined) == (21, 15, 5, 1)
+    assert sorted(job.column("orders", "id")) == list(range(15))
+    assert len(job.rows("quarantine")) == 1
+    published = Counter(m.properties.message_id for m in got(wire, "redone.sold"))
+    assert (len(published), set(published.values())) == (15, {2})
+
+
+def test_a_key_that_came_before_is_left_out(
+    job: Job, wire: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "WHOLE_EVERY", 2)
+    wire.declare("keys")
+    text = """
+    queues: keys
+    tables:
+      orders:
+        schema: id INT, country STRING
+        deduplicate: {key: [id, country], watermark: 1h}
+    """
+    doubles = []
+    for country in ("de", "de", "fr", "de", "fr"):
+        wire.publish("keys", order(1, country))
+        wire.publish("keys", order(None))
+        wire.sync()
+        doubles.append(job.run(text).doubles)
+
+    assert doubles == [0, 1, 0, 1, 1]
+    assert Counter(job.column("orders", "country"))["fr"] == 1
+    assert job.column("orders", "id").count(None) == 5  # what has no key is no double
+    assert len(list((job.folder / "job-data/keys/orders").iterdir())) <= 4
+
+
+def test_a_key_is_forgotten_after_its_time(job: Job, wire: Channel) -> None:
+    wire.declare("late")
+    text = """
+    queues: late
+    tables: {orders: {schema: id INT, deduplicate: {key: id, watermark: 1ms}}}
+    """
+    doubles = []
+    for _ in range(2):
+        wire.publish("late", order(1))
+        wire.sync()
+        doubles.append(job.run(text).doubles)
+
+    assert doubles == [0, 0]
+
+
+# -- bodies ----------------------------------------------------------------------------------------
+def test_bodies_are_read_as_their_properties_say(job: Job, wire: Channel) -> None:
+    wire.declare("kinds")
+    raw = order(1)
+    bodies: list[tuple[bytes, dict[str, Any]]] = [
+        (raw, {}),
+        (raw, {"content_type": "application/json; charset=utf-8"}),
+        (raw, {"content_type": "application/vnd.shop+json"}),
+        (raw, {"content_type": "text/plain"}),
+        (b"1,de,5", {"content_type": "text/csv"}),
+        (gzip.compress(raw), {"content_encoding": "gzip"}),
+        (zlib.compress(raw), {"content_encoding": "deflate"}),
+        (raw.decode().encode("utf-16"), {"content_type": "application/json; charset=utf-16"}),
+    ]
+    for body, properties in bodies:
+        wire.publish("kinds", body, **properties)
+    wire.sync()
+
+    total = job.run("queues: kinds\ntables: {t: {schema: 'id INT, country STRING, cents INT'}}")
+
+    assert (total.written, total.quarantined) == (len(bodies), 0), total.reasons
+    assert {(row["id"], row["country"], row["cents"]) for row in job.rows("t")} == {(1, "de", 5)}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_cant_be_read_is_kept_with_the_reason(job: Job, wire: Channel, packed: bool) -> None:
+    queue = f"broken.{packed}"
+    wire.declare(queue)
+    bad: dict[str, tuple[bytes, dict[str, Any]]] = {
+        "not JSON": (b'{"id": 1', {}),
+        "field 'cents' is not INT": (order(1, cents="many"), {}),
+        "no field 'id'": (order(None), {}),
+        "not a JSON object of its schema": (b"[1]", {}),
+        "empty": (b"", {}),
+        "not UTF-8": (b"\xff\xfe", {}),
+        "its content-type is not known": (b"x", {"content_type": "image/png"}),
+        "no table takes it": (order(1), {"type": "other"}),
+        "not CSV, or of other types than its schema's": (b"x,y", {"content_type": "text/csv"}),
+    }
+    if packed:  # with one of these, bodies are read one by one
+        bad["content-encoding"] = (order(1), {"content_encoding": "gzip"})
+        bad["its charset is not known"] = (order(1), {"content_type": "text/json; charset=klingon"})
+    for body, properties in bad.values():
+        wire.publish(queue, body, **{"type": "order", "app_id": "shop", **properties})
+    wire.publish(queue, order(1), type="order")
+    wire.sync()
+
+    total = job.run(
+        f"queues: {queue}\n"
+        "tables: {t: {take: {type: order}, schema: 'id INT NOT NULL, country STRING, cents INT'}}"
+    )
+
+    assert total.reasons == Counter(list(bad))
+    assert (total.written, total.quarantined) == (1, len(bad))
+    kept = {row["reason"].partition(":")[0]: row for row in job.rows("quarantine")}
+    assert {reason: row["body"] for reason, row in kept.items()} == {
+        reason: body for reason, (body, _) in bad.items()
+    }
+    assert {row["app_id"] for row in kept.values()} == {"shop"}
+
+
+def test_a_quarantine_may_be_an_exchange(job: Job, wire: Channel) -> None:
+    for queue in ("sick", "ward"):
+        wire.declare(queue)
+    wire.publish(
+        "sick", b"{", type="order", headers={"tenant": "blue"}, message_id="m", expiration="90000"
+    )
+    wire.sync()
+
+    total = job.run(
+        "queues: sick\n"
+        "tables: {t: {schema: id INT}}\n"
+        'quarantine: {exchange: "", routing_key: ward}\n'
+    )
+
+    assert total.quarantined == 1
+    (message,) = got(wire, "ward")
+    told = message.properties
+    assert (message.body, told.type, told.message_id, told.expiration) == (b"{", "order", "m", None)
+    assert told.headers == {"tenant": "blue", "x-warren-reason": "not JSON"}
+    assert not (job.folder / "job-data" / "quarantine").exists()
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("schema: id INTT", "job.yaml:3: table 't': schema: "),
+        ("schema: 'id INT, ID INT'", "job.yaml:3: table 't': schema has the column 'ID' twice"),
+        ("schema: id INT, sql: SELECT idd FROM messages", "cannot be resolved. Did you mean"),
+        ("schema: id INT, sql: DROP TABLE messages", "table 't': sql: "),
+        ("schema: id INT, partition_by: day", "partition_by: there is no column 'day' among id"),
+        ("schema: 'id INT, queue INT', columns: queue", "the column 'queue' is there twice"),
+        ("schema: batch INT", "the column 'batch' is warren's"),
+        ("schema: tags ARRAY<INT>, format: csv", "CSV can't hold the column 'tags'"),
+        ("schema: id INT, as: text", "text is one column of type STRING"),
+        ("schema: id INT, sql: SELECT null AS x FROM messages", "the column 'x' has no type"),
+        ("schema: id INT, deduplicate: {key: x, watermark: 1h}", "the schema has no column 'x'"),
+    ],
+)
+def test_spark_looks_at_all_of_it_before_anything_is_consumed(
+    job: Job, wire: Channel, table: str, told: str
+) -> None:
+    wire.declare("kept")
+    wire.publish("kept", order(1))
+    wire.sync()
+    job.write(f"queues: kept\ntables:\n  t: {{{table}}}\n")
+
+    with pytest.raises(PipelineError) as error:
+        job.make().check()
+
+    assert told in str(error.value)
+    assert "==" not in str(error.value)
+    assert ready(wire, "kept") > 0
+
+
+def test_what_the_broker_lacks_is_told_before_anything_is_consumed(job: Job, wire: Channel) -> None:
+    wire.declare("there")
+    table = "tables: {t: {schema: id INT}}\n"
+    job.write(f"queues: [there, gone]\n{table}")
+    with pytest.raises(QueueMissing, match="no queue 'gone'"):
+        job.make().check()
+
+    job.write(f"queues: there\n{table}publish:\n  x: {{sql: SELECT id FROM t, exchange: gone}}\n")
+    with pytest.raises(PipelineError, match=r"job.yaml:4: there is no exchange 'gone'"):
+        job.make().check()
+
+    job.write(
+        f"queues: there\n{table}"
+        "publish:\n  x: {sql: 'SELECT 5 AS type, id FROM t', exchange: ''}\n"
+    )
+    with pytest.raises(PipelineError, match=r"job.yaml:4: publish 'x': column type is int"):
+        job.make().check()

@@ -1,0 +1,168 @@
+"""``warren run`` as a process: killed, stopped with Ctrl-C, given files it can't use."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+import warren
+from tests.spark.test_examples import COUNT, CUT, EXAMPLES, command
+from tests.support.eventually import eventually
+from tests.support.spark_cluster import QUICK_JAVA
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+PROJECT = EXAMPLES / "shop-file"
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a command line; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(line: str, folder: Path) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec env {line}"],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "JDK_JAVA_OPTIONS": QUICK_JAVA,
+                "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    shutil.copytree(PROJECT, folder)
+    return folder
+
+
+def rows(project: Path, table: str) -> list[dict[str, Any]]:
+    folder = project / "shop-data" / table
+    return list(ds.dataset(folder, partitioning="hive").to_table().to_pylist())
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    said, complained = process.communicate(timeout=180)
+    return process.returncode, said, complained
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_is_ended_by_the_next(start: Start, project: Path) -> None:
+    with warren.Broker.in_thread() as broker:
+        run = command("shop-file", "warren run", broker.url)
+        code, _, complained = finished(
+            start(f"python publish_events.py {broker.url} {COUNT}", project)
+        )
+        assert code == 0, complained
+        text = (project / "pipeline.yaml").read_text()
+        (project / "pipeline.yaml").write_text(text.replace("20000", "100"))
+
+        killed = start(run, project)
+        table = project / "shop-data" / "orders"
+        eventually(lambda: table.exists() or killed.poll() is not None, within_s=180)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        code, said, complained = finished(start(f"{run} --json", project))
+
+    assert code == 0, complained
+    told = [json.loads(line) for line in said.splitlines()]
+    assert {line["event"] for line in told[:-1]} == {"batch"}
+    assert told[-1]["event"] == "ended"
+    assert told[-1]["adds_up"]
+    orders, payments = (
+        [row["order_id"] for row in rows(project, name)] for name in ("orders", "payments")
+    )
+    assert sorted(orders + payments) == sorted(set(range(COUNT)) - CUT)
+    quarantine = project / "shop-data" / "quarantine"
+    kept = [
+        json.loads(line)
+        for file in quarantine.glob("batch=*/part-*.json")
+        for line in file.read_text().splitlines()
+    ]
+    assert sorted(int(row["message_id"]) for row in kept) == sorted(CUT)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
+    with warren.Broker.in_thread() as broker:
+        finished(start(f"python publish_events.py {broker.url} 50", project))
+        run = start(f"warren run pipeline.yaml --url {broker.url}", project)
+        done = project / "shop-data" / "statistics"
+        eventually(lambda: list(done.glob("*/_SUCCESS")) or run.poll() is not None, within_s=180)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+        code, said, complained = finished(run)
+
+    lines = said.splitlines()
+    assert code == 0, complained
+    assert lines[0] == "pipeline 'shop': starting Spark"
+    assert lines[2].startswith("batch 0: 50 messages in ")
+    assert lines[-1].startswith("50 drained = 49 written + 1 quarantined: it adds up, in 1 batch")
+    assert "Traceback" not in complained
+    assert "\tat " not in complained
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("warren run", "FILE is missing"),
+        ("warren run no.yaml", "no.yaml: can't be read: No such file or directory"),
+        (
+            "warren run bad.yaml",
+            "bad.yaml:2: the file: unknown key 'tabels'; did you mean 'tables'?",
+        ),
+        ("warren run pipeline.yaml --one", "there is no option --one; did you mean --once?"),
+        (
+            "warren run pipeline.yaml --url amqp://guest:secret@127.0.0.1:9/",
+            "no broker answers at guest@127.0.0.1:9",
+        ),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(start: Start, project: Path, line: str, said: str) -> None:
+    (project / "bad.yaml").write_text("queues: a\ntabels: {}\n")
+
+    code, _, complained = finished(start(line, project))
+
+    assert code in (1, 2)
+    assert complained.startswith("warren: ")
+    assert said in complained
+    assert len(complained.splitlines()) == 1
+    assert "secret" not in complained
+
+
+def test_a_queue_that_is_not_there_is_told_before_spark_starts(start: Start, project: Path) -> None:
+    with warren.Broker.in_thread() as broker:
+        code, said, complained = finished(
+            start(f"warren run pipeline.yaml --check --url {broker.url}", project)
+        )
+
+    assert code == 2
+    assert complained.startswith("warren: no queue 'shop.de' in vhost '/': declare it")
+    assert "starting" not in said

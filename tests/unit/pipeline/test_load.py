@@ -1,0 +1,163 @@
+"""A pipeline's file: what it says, and what is told of one that can't be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warren.errors import PipelineError
+from warren.pipeline.load import load
+from warren.pipeline.model import Deduplicate, Pipeline, Take
+
+TABLE = "tables:\n  orders: {schema: id INT}\n"
+SMALL = f"queues: orders\n{TABLE}"
+
+
+def read(text: str, **more: str) -> Pipeline:
+    return load(text, "/jobs/shop.yaml", **more)  # type: ignore[arg-type]
+
+
+def problem(text: str, **environ: str) -> str:
+    with pytest.raises(PipelineError) as error:
+        load(text, "/jobs/shop.yaml", environ=environ)
+    return str(error.value)
+
+
+def test_the_smallest_file_has_a_default_for_all_else() -> None:
+    pipeline = read(SMALL)
+
+    assert pipeline.name == "shop"
+    assert pipeline.broker == "amqp://guest:guest@127.0.0.1:5672/"
+    assert pipeline.queues == ("orders",)
+    assert pipeline.ledger == "/jobs/shop-data/ledger"
+    assert pipeline.checkpoint == "/jobs/shop-data/checkpoint"
+    assert [table.files.path for table in pipeline.tables] == ["/jobs/shop-data/orders"]
+    assert pipeline.quarantine.files is not None
+    assert pipeline.quarantine.files.path == "/jobs/shop-data/quarantine"
+    assert (pipeline.publish, pipeline.statistics, pipeline.ignore) == ((), None, ())
+
+
+def test_a_table_says_what_it_takes_and_how() -> None:
+    pipeline = read(
+        """
+        queues: [a, b.*]
+        tables:
+          orders:
+            take: {type: [order, order.*], routing_key: "eu.#"}
+            as: csv
+            csv: {sep: ";"}
+            schema: id INT
+            columns: [queue, received_at]
+            deduplicate: {key: id, watermark: 10m}
+            format: orc
+            path: s3a://bucket/orders
+            partition_by: day
+            options: {compression: zstd}
+        """
+    )
+
+    (table,) = pipeline.tables
+    assert table.take == Take(type=("order", "order.*"), routing_key=("eu.#",), line=5)
+    assert (table.body, table.csv, table.columns) == ("csv", {"sep": ";"}, ("queue", "received_at"))
+    assert table.deduplicate == Deduplicate(("id",), 600.0, line=10)
+    assert (table.files.path, table.files.format) == ("s3a://bucket/orders", "orc")
+    assert (table.files.partition_by, table.files.options) == (("day",), {"compression": "zstd"})
+
+
+def test_words_of_the_environment_are_filled_in() -> None:
+    text = f"broker: amqp://shop:${{SECRET}}@host/\nevery: ${{EVERY:-5}}\n{SMALL}"
+
+    pipeline = load(text, environ={"SECRET": "pa$$", "EVERY": ""})
+
+    assert pipeline.broker == "amqp://shop:pa$$@host/"
+    assert pipeline.every_s == 5
+
+
+def test_two_dollars_are_one() -> None:
+    text = "queues: q\ntables: {t: {schema: id INT, sql: \"SELECT '$${x}' AS x FROM messages\"}}"
+
+    assert load(text, environ={}).tables[0].sql == "SELECT '${x}' AS x FROM messages"
+
+
+def test_no_password_is_shown() -> None:
+    pipeline = read(
+        f"broker: amqp://u:geheim@h/\nsource: {{managementUri: http://u:geheim@h}}\n{SMALL}"
+    )
+
+    assert "geheim" not in repr(pipeline)
+
+
+def test_a_broker_of_the_command_line_is_taken_instead() -> None:
+    assert read(f"broker: amqp://a/\n{SMALL}", broker="amqp://b/").broker == "amqp://b/"
+
+
+def test_paths_are_meant_from_the_files_folder(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+
+    pipeline = load(f"folder: out\nledger: /else/ledger\n{SMALL}", str(file))
+
+    assert pipeline.checkpoint == str(tmp_path / "out/checkpoint")
+    assert pipeline.ledger == "/else/ledger"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "/jobs/shop.yaml: the file is empty"),
+        ("queues: [a", "/jobs/shop.yaml:1: not YAML: "),
+        (f"quues: a\n{TABLE}", ":1: the file: unknown key 'quues'; did you mean 'queues'?"),
+        (TABLE, "/jobs/shop.yaml: which queues? Say 'queues: [orders, payments.*]'"),
+        ("queues: a", "which tables?"),
+        ("queues: a\ntables:", ":2: which tables?"),
+        ("queues: 5\n" + TABLE, ":1: the file: queues must be text, or a list of texts"),
+        ("queues: []\n" + TABLE, ":1: queues must be names or patterns"),
+        (f"every: soon\n{SMALL}", ":1: every: must be a number of seconds"),
+        (f"broker: http://x\n{SMALL}", ":1: broker: "),
+        (f"broker: ${{NONE}}\n{SMALL}", ":1: the environment has no NONE"),
+        (f"source:\n  prefetsh: 3\n{SMALL}", ":2: prefetsh: no such option; did you mean"),
+        (f"source:\n  prefetch: x\n{SMALL}", ":2: prefetch: 'x' can't be used: must be a whole"),
+        (f"source:\n  uri: amqp://x\n{SMALL}", ":2: source: 'uri' stands at the top of the file"),
+        ("queues: a\ntables:\n  or-ders: {schema: id INT}", ":3: table 'or-ders': a name has"),
+        ("queues: a\ntables:\n  ledger: {schema: id INT}", ":3: table 'ledger': the name is taken"),
+        (
+            "queues: a\ntables:\n  a: {schema: id INT}\n  A: {schema: id INT}",
+            ":4: table 'A': there is 'a' already",
+        ),
+        ("queues: a\ntables:\n  t:", ":3: table 't' needs a schema"),
+        ("queues: a\ntables:\n  t: {sql: SELECT 1, take: {type: x}}", ":3: table 't': take is for"),
+        ("queues: a\ntables:\n  t: {schema: id INT, as: xml}", ":3: table 't': as: unknown format"),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, as: avro}",
+            ":3: table 't': as: avro needs 'avro: {schema: FILE}'",
+        ),
+        (
+            "queues: a\ntables:\n  t:\n    schema: id INT\n    avro: {schema: no.avsc}",
+            ":5: table 't': avro: schema: /jobs/no.avsc can't be read: No such file",
+        ),
+        ("queues: a\ntables:\n  t: {schema: id INT, format: xls}", ":3: table 't': unknown format"),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, take: {typ: x}}",
+            ":3: table 't': take: unknown key 'typ'; did you mean 'type'?",
+        ),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, columns: [que]}",
+            ":3: table 't': unknown column of a message 'que'; did you mean 'queue'?",
+        ),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, deduplicate: {key: id}}",
+            ":3: table 't': deduplicate needs a key and a watermark",
+        ),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, deduplicate: {key: id, watermark: long}}",
+            ":3: table 't': deduplicate: watermark must be",
+        ),
+        (f"quarantine: {{routing_key: x}}\n{SMALL}", ":1: quarantine: routing_key is for an"),
+        (f"publish:\n  sold: {{sql: SELECT 1}}\n{SMALL}", ":2: publish 'sold' needs an exchange"),
+        (f"publish:\n  sold: {{exchange: x}}\n{SMALL}", ":2: publish 'sold' needs a query"),
+        (f"statistics: 3\n{SMALL}", ":1: the file: statistics must be true or false"),
+        (f"ignore: [{{tipe: x}}]\n{SMALL}", ":1: ignore: unknown key 'tipe'; did you mean 'type'?"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(text: str, told: str) -> None:
+    assert told in problem(text)
