@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from warren.errors import PipelineError
 from warren.pipeline.load import load
 from warren.pipeline.model import Deduplicate, Pipeline, Take
 
+ROOT = Path(__file__).parents[3]
 TABLE = "tables:\n  orders: {schema: id INT}\n"
 SMALL = f"queues: orders\n{TABLE}"
 
@@ -99,6 +101,18 @@ def test_paths_are_meant_from_the_files_folder(tmp_path: Path) -> None:
 
     assert pipeline.checkpoint == str(tmp_path / "out/checkpoint")
     assert pipeline.ledger == "/else/ledger"
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/guide/pipeline.md", "examples/shop-file/pipeline.yaml"]
+)
+def test_files_that_pages_show_can_be_used(page: str) -> None:
+    text = (ROOT / page).read_text()
+    shown = [text] if page.endswith(".yaml") else re.findall(r"(?ms)^```yaml\n(.*?)^```$", text)
+
+    pipelines = [load(each, environ={}) for each in shown]
+
+    assert [table.name for each in pipelines for table in each.tables][:2] == ["orders", "payments"]
 
 
 @pytest.mark.parametrize(
