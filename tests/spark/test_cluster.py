@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 from pika import spec
 
@@ -47,6 +49,35 @@ def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
         queue: list(range(COUNT)) for queue in queues
     }
     assert [channel.count(queue) for queue in queues] == [0, 0]
+
+
+def test_a_pipeline_runs_on_the_cluster(
+    driver: Driver,
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    queues = [name("events"), name("events")]
+    for queue in queues:
+        channel.declare(queue, durable=True)
+        for number in range(100):
+            channel.publish(queue, gzip.compress(b'{"id": %d}' % number), content_encoding="gzip")
+        channel.publish(queue, b"broken")
+    channel.sync()
+    file = tmp_path / "events.yaml"
+    file.write_text(
+        f"queues: [{', '.join(queues)}]\n"
+        "tables: {events: {schema: id INT, columns: [queue, offset]}}\n"
+    )
+
+    total = driver.run("run_pipeline", file=str(file), uri=broker.url)
+
+    assert (total["drained"], total["written"], total["quarantined"]) == (202, 200, 2)
+    rows = ds.dataset(tmp_path / "events-data" / "events", partitioning="hive").to_table()
+    assert sorted((row["queue"], row["offset"], row["id"]) for row in rows.to_pylist()) == sorted(
+        (queue, number, number) for queue in queues for number in range(100)
+    )
 
 
 @pytest.mark.slow

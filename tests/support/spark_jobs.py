@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import warren.spark
 from tests.support.spark_cluster import QUICK_JAVA
+from warren.pipeline.run import Run
 
 
 def write_numbers(spark: SparkSession, *, uri: str, queue: str, count: int) -> dict[str, Any]:
@@ -44,13 +45,19 @@ def read_queues(
     return {"numbers": numbers}
 
 
+def run_pipeline(spark: SparkSession, *, file: str, uri: str) -> dict[str, Any]:
+    """All that is in the queues of a pipeline's file."""
+    total = Run.from_file(file, url=uri).run(once=True)
+    return {"adds_up": total.adds_up, **total.as_json()}
+
+
 def executors(spark: SparkSession) -> dict[str, Any]:
     """How many executors there are."""
     tracker = spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[union-attr]
     return {"count": len(tracker.getExecutorInfos()) - 1}
 
 
-JOBS = {job.__name__: job for job in (write_numbers, read_queues, executors)}
+JOBS = {job.__name__: job for job in (write_numbers, read_queues, run_pipeline, executors)}
 
 
 def main(master: str, folder: str) -> None:
