@@ -29,13 +29,24 @@ def _setting(
     return field(default=default, metadata={"help": text, **limits})
 
 
-def _default_memory_limit() -> int:
-    """Two fifths of the machine's memory, as RabbitMQ's watermark."""
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def machine_bytes(limit: Path = CGROUP_LIMIT) -> int:
+    """The memory of this machine, or of the container that it is; 0 if nobody tells."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 2 << 30
-    return total * 2 // 5
+    except (ValueError, OSError, AttributeError):  # not a Unix
+        return 0
+    try:
+        return min(total, int(limit.read_text()))
+    except (OSError, ValueError):  # there is none, or it is "max"
+        return total
+
+
+def _default_memory_limit() -> int:
+    """Two fifths of the machine's memory, as RabbitMQ's watermark."""
+    return (machine_bytes() or 5 << 30) * 2 // 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warren.config import BrokerConfig
+from warren.config import BrokerConfig, machine_bytes
 from warren.errors import ConfigError
 
 
@@ -154,3 +154,12 @@ def test_a_word_that_is_none_of_those_known_is_refused_with_them() -> None:
 )
 def test_users_of_this_machine_are_named_by_commas(setting: str, names: set[str]) -> None:
     assert BrokerConfig(loopback_users=setting).loopback_user_names == names
+
+
+def test_a_container_counts_as_the_machine_that_it_is(tmp_path: Path) -> None:
+    limit = tmp_path / "memory.max"
+    whole = machine_bytes(limit)
+    limit.write_text("max\n")
+    assert machine_bytes(limit) == whole > 0
+    limit.write_text("1234567\n")
+    assert machine_bytes(limit) == 1_234_567

@@ -12,24 +12,11 @@ from pathlib import Path
 
 KEY = "spark.driver.memory"
 _LEAST, _MOST = 1 << 30, 4 << 30
-CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def heap_for(machine_bytes: int) -> str:
     """A quarter of the machine, 1 to 4 GiB, as Spark writes it."""
     return f"{max(_LEAST, min(_MOST, machine_bytes // 4)) >> 20}m"
-
-
-def machine_bytes(limit: Path = CGROUP_LIMIT) -> int:
-    """The memory of this machine, or of the container that it is; 0 if nobody tells."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not a Unix
-        return 0
-    try:
-        return min(total, int(limit.read_text()))
-    except (OSError, ValueError):  # there is none, or it is "max"
-        return total
 
 
 def is_said() -> bool:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warren.config import machine_bytes
 from warren.errors import SparkMissing
 from warren.spark import heap
 from warren.spark.interrupt import stop_queries_at_ctrl_c
@@ -75,7 +76,7 @@ def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
     if master.startswith("local"):
         settings |= _LOCAL
         if not heap.is_said():
-            settings[heap.KEY] = heap.heap_for(heap.machine_bytes())
+            settings[heap.KEY] = heap.heap_for(machine_bytes())
     for key, value in conf.items():
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
     options = [f"-Dlog4j2.configurationFile={_LOGGING}"]

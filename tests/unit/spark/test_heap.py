@@ -19,15 +19,6 @@ def test_java_gets_a_quarter_of_the_machine_within_bounds(machine: int, gets: st
     assert heap.heap_for(machine * GIB + 5) == gets
 
 
-def test_a_container_counts_as_the_machine_that_it_is(tmp_path: Path) -> None:
-    limit = tmp_path / "memory.max"
-    whole = heap.machine_bytes(limit)
-    limit.write_text("max\n")
-    assert heap.machine_bytes(limit) == whole > 0
-    limit.write_text("1234567\n")
-    assert heap.machine_bytes(limit) == 1_234_567
-
-
 @pytest.fixture
 def unsaid(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in ("SPARK_DRIVER_MEMORY", "SPARK_CONF_DIR", "SPARK_HOME"):
