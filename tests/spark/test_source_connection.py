@@ -16,7 +16,7 @@ from tests.support.strangers import answering
 from tests.support.wire import Channel
 from warren import Broker
 from warren.client.blocking import BlockingChannel, BlockingConnection
-from warren.client.blocking_reader import count_ready, queue_kind
+from warren.client.blocking_questions import count_ready, queue_kind
 from warren.client.endpoint import Endpoint
 from warren.errors import (
     ConfigError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import count_ready, has_exchange
+from warren.client.blocking_questions import count_ready, has_exchange
 from warren.errors import WarrenError
 from warren.spark.options import SourceOptions
 from warren.spark.queues import Catalog, require_there

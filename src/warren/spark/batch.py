@@ -13,7 +13,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE, Tap, count_ready
+from warren.client.blocking_questions import count_ready
+from warren.client.blocking_reader import EXCLUSIVE, Tap
 from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch

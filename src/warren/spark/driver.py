@@ -13,7 +13,8 @@ from typing import TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE, count_ready
+from warren.client.blocking_questions import count_ready
+from warren.client.blocking_reader import EXCLUSIVE
 from warren.errors import (
     ClientError,
     ConfigError,

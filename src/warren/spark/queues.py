@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, queue_kind
+from warren.client.blocking_questions import queue_kind
+from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE
 from warren.client.endpoint import Endpoint
 from warren.client.management import Management
 from warren.errors import (

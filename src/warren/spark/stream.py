@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import StreamTap
+from warren.client.blocking_stream import StreamTap
 from warren.errors import ConnectionLost, OffsetGone
 from warren.spark.deliveries import to_batch
 from warren.spark.drain_job import Range, slices
