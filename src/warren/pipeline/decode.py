@@ -7,7 +7,7 @@ row's ``problem``; what is wrong with the machine (a package that is not there) 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -78,17 +78,21 @@ class BodyReader:
         if not body:
             return Read(None, kind, "empty")
         if kind in _AS_IT_IS:
-            return self._decoded(body, kind, charset)
+            found = self._decoded(body, kind, charset)
+            return _record(found) if kind == "csv" else found
         return self._converted(body, kind)
 
     @staticmethod
     def _decoded(body: bytes, kind: str, charset: str) -> Read:
         try:
-            return Read(body.decode(charset), kind)
-        except UnicodeDecodeError:
+            text = body.decode(charset)
+            if charset != "utf-8":
+                text.encode()  # some make what is in no text: half a surrogate pair
+        except UnicodeError:  # not all of them say which octet: idna, undefined
             return Read(None, kind, "not in its charset" if charset != "utf-8" else "not UTF-8")
-        except LookupError:
+        except (LookupError, ValueError):
             return Read(None, kind, "its charset is not known")
+        return Read(text, kind)
 
     def _converted(self, body: bytes, kind: str) -> Read:
         converter = self._converters.get(kind)
@@ -134,7 +138,7 @@ class Decoder:
             ):
                 return None
             if name == TABLE and any(
-                each is not None and readers[each]._as not in (None, "json") for each in distinct
+                each in readers and readers[each]._as not in (None, "json") for each in distinct
             ):
                 return None
         body = batch.column("body")
@@ -155,7 +159,7 @@ class Decoder:
             for name in (TABLE, "body", "content_type", "content_encoding")
         ]
         found = [
-            nobody if table is None else readers[table].read(body, kind, encoding)
+            nobody if table not in readers else readers[table].read(body, kind, encoding)
             for table, body, kind, encoding in zip(*columns, strict=True)
         ]
         return [
@@ -163,6 +167,14 @@ class Decoder:
             pa.array([each.kind for each in found], pa.string()),
             pa.array([each.problem for each in found], pa.string()),
         ]
+
+
+def _record(found: Read) -> Read:
+    """A record of CSV without the end of its line, which most writers put there."""
+    if found.text is None:
+        return found
+    text = found.text.removesuffix("\n").removesuffix("\r")
+    return replace(found, text=text) if text else Read(None, found.kind, "empty")
 
 
 def _short(error: DecodeFailed) -> str:
