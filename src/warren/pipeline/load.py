@@ -109,6 +109,7 @@ class _Reader:
             lines={name: entry.line for name, entry in keys.items()},
         )
         self._check_source(pipeline, keys)
+        self._check_places(pipeline)
         return pipeline
 
     # -- the top -------------------------------------------------------------------------------
@@ -141,6 +142,30 @@ class _Reader:
             line = lower.get(option) or pipeline.lines.get(_OURS.get(option, ""), 0)
             where = "broker" if option in ("uri", "url") else error.option
             raise PipelineError(self._file, line, f"{where}: {error.problem}") from None
+
+    def _check_places(self, pipeline: Pipeline) -> None:
+        """Nobody may write where somebody else does: the last one's files would be all."""
+        lines = pipeline.lines
+        places = [
+            ("ledger", pipeline.ledger, lines.get("ledger", 0)),
+            ("checkpoint", pipeline.checkpoint, lines.get("checkpoint", 0)),
+            ("keys", pipeline.keys, 0),
+        ]
+        for what, files in (
+            ("quarantine", pipeline.quarantine.files),
+            ("statistics", pipeline.statistics),
+        ):
+            if files is not None:
+                places.append((what, files.path, lines.get(what, 0)))
+        for table in pipeline.tables:
+            line = table.lines.get("path", table.line)
+            places.append((f"table '{table.name}'", table.files.path, line))
+        seen: dict[str, str] = {}
+        for what, path, line in places:
+            other = seen.setdefault(_normal(path), what)
+            if other != what:
+                problem = f"{what}: path {path} is where {other} is; each needs a folder of its own"
+                raise PipelineError(self._file, line, problem)
 
     # -- tables --------------------------------------------------------------------------------
     def _tables(self, keys: Entries, folder: str) -> Iterable[Table]:
@@ -278,6 +303,11 @@ class _Reader:
         if "://" in path or Path(path).is_absolute():
             return path
         return str((self._here / path).absolute())
+
+
+def _normal(path: str) -> str:
+    scheme, found, rest = path.rpartition("://")
+    return f"{scheme}{found}{os.path.normpath(rest)}"
 
 
 def _article(key: str) -> str:

@@ -49,6 +49,9 @@ class TableReader:
         sql = self._yaml.value(keys, "sql", str, what)
         if schema is None:
             self._check_derived(keys, entry, what, sql)
+        if sql is not None and "columns" in keys:
+            problem = f"{what}: the query says which columns there are: SELECT *, _message.queue"
+            raise self._yaml.error(keys["columns"].node, f"{problem} FROM messages")
         body = self._yaml.value(keys, "as", str, what)
         if body is not None and body not in BODY_FORMATS:
             problem = f"{what}: as: {unknown('format', body, BODY_FORMATS)}"

@@ -133,6 +133,18 @@ def test_files_that_pages_show_can_be_used(page: str) -> None:
         (f"source:\n  prefetch: x\n{SMALL}", ":2: prefetch: 'x' can't be used: must be a whole"),
         (f"source:\n  uri: amqp://x\n{SMALL}", ":2: source: 'uri' stands at the top of the file"),
         ("queues: a\ntables:\n  or-ders: {schema: id INT}", ":3: table 'or-ders': a name has"),
+        (
+            "queues: a\ntables:\n  a: {schema: id INT, path: x}\n  b: {schema: id INT, path: ./x/}",
+            ":4: table 'b': path /jobs/x is where table 'a' is; each needs a folder of its own",
+        ),
+        (
+            "queues: a\ntables:\n  a: {schema: id INT, path: /q}\nquarantine: {path: /q}",
+            ":3: table 'a': path /q is where quarantine is",
+        ),
+        (
+            "queues: a\ntables:\n  a: {schema: id INT, columns: queue, sql: SELECT 1 AS b}",
+            ":3: table 'a': the query says which columns there are",
+        ),
         ("queues: a\ntables:\n  ledger: {schema: id INT}", ":3: table 'ledger': the name is taken"),
         (
             "queues: a\ntables:\n  a: {schema: id INT}\n  A: {schema: id INT}",
