@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, shaped
+from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, quoted, shaped
 from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import TABLE
 from warren.pipeline.keys import Keys
 from warren.pipeline.model import Files, Publish, Table
-from warren.pipeline.rows import IGNORED, NAMES, REASON, ROW, decoded, statistics
+from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
 
 #: So many messages make another file of a table's batch.
 _ROWS_A_FILE = 200_000
@@ -109,7 +109,7 @@ class _Batch:
     def _of_messages(self, rows: DataFrame, table: Table) -> DataFrame:
         schema = self._schemas[table.name]
         mine = rows.where((f.col(TABLE) == table.name) & f.col(REASON).isNull())
-        fields = [f.col(f"{ROW}{table.name}.`{name}`") for name in schema.names]
+        fields = [row_of(table.name)[name].alias(name) for name in schema.names]
         messages = mine.select(*fields, f.struct(*NAMES).alias(MESSAGE))
         count = self._count.tables.get(table.name)
         if count is None:
@@ -178,11 +178,11 @@ class _Batch:
         rows = as_messages(self._run(publish.sql)).coalesce(1)
         # Done again, the batch must give each message the same id: so they need an order.
         rows = rows.sortWithinPartitions(
-            *[f"`{name}`" for name in rows.columns if name != "headers"]
+            *[quoted(name) for name in rows.columns if name.lower() != "headers"]
         )
         number = f.monotonically_increasing_id().cast("string")
         made = f.concat(f.lit(f"{self._name}-{publish.name}-"), number)
-        given = f.col("message_id") if "message_id" in rows.columns else f.lit(None)
+        given = f.col("message_id") if "message_id" in map(str.lower, rows.columns) else f.lit(None)
         seen = Observation()
         rows = rows.withColumn("message_id", f.coalesce(given.cast("string"), made))
         rows = rows.observe(seen, f.count(f.lit(1)).alias("rows"))

@@ -12,8 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, BinaryType, MapType, NullType, StringType, StructType
 
 from warren.errors import ConfigError, PipelineError
+from warren.pipeline.decode import KIND, TEXT
 from warren.pipeline.formats import Avro, Protobuf
 from warren.pipeline.model import Pipeline, Publish, Table
+from warren.pipeline.rows import parsed
 from warren.spark.columns import DDL, WRITABLE
 from warren.spark.writer_options import bind_columns
 
@@ -56,6 +58,7 @@ class _Checker:
         for table in self._pipeline.tables:
             if table.schema is not None:
                 self._check_body(table, schemas[table.name])
+                self._check_parsed(table, schemas[table.name])
         for table in self._pipeline.tables:
             rows = self._rows(table, schemas.get(table.name))
             self._check_rows(table, rows.schema)
@@ -79,6 +82,23 @@ class _Checker:
         if any(field.name.startswith("_") for field in schema.fields):
             raise self._error(table, "schema", "schema: names that begin with _ are warren's")
         return schema
+
+    def _check_parsed(self, table: Table, schema: StructType) -> None:
+        """Has Spark parse a body: not every type and not every option is good for that."""
+        body = self._spark.range(1).select(
+            f.lit("").alias(TEXT), f.lit("csv" if table.csv else "json").alias(KIND)
+        )
+        try:
+            found = body.select(parsed(table, schema))
+        except (ParseException, AnalysisException) as error:
+            raise self._error(table, "schema", f"schema: {_said(error)}") from None
+        if table.csv:
+            try:
+                found.collect()
+            except Exception as error:  # noqa: BLE001 - Spark's, or its bridge's own
+                causes = re.findall(r"Caused by: [\w.$]+: (.+)", str(error))
+                problem = causes[-1] if causes else _said(error)
+                raise self._error(table, "csv", f"csv: {problem}") from None
 
     def _check_body(self, table: Table, schema: StructType) -> None:
         if table.body == "text" and [type(field.dataType) for field in schema] != [StringType]:
@@ -165,18 +185,23 @@ def shaped(decoded: DataFrame, table: Table, run: Callable[[str], DataFrame]) ->
         decoded.createOrReplaceTempView(MESSAGES)
         return run(table.sql).drop(MESSAGE)  # with SELECT * it comes along
     fields = [name for name in decoded.columns if name != MESSAGE]
-    own = [f"`{name}`" for name in fields]
+    own = [quoted(name) for name in fields]
     return decoded.select(*own, *(f"{MESSAGE}.`{name}`" for name in table.columns))
 
 
 def as_messages(rows: DataFrame) -> DataFrame:
     """A query's rows as the sink takes them: what is no part of a message makes a JSON body."""
     names = [name.lower() for name in rows.columns]
-    others = [f.col(f"`{name}`") for name in rows.columns if name.lower() not in WRITABLE]
+    others = [f.col(quoted(name)) for name in rows.columns if name.lower() not in WRITABLE]
     if "body" in names or not others:
         return rows
-    own = [f.col(f"`{name}`") for name in rows.columns if name.lower() in WRITABLE]
+    own = [f.col(quoted(name)) for name in rows.columns if name.lower() in WRITABLE]
     return rows.select(*own, f.to_json(f.struct(*others)).alias("body"))
+
+
+def quoted(name: str) -> str:
+    """A column's name for Spark, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _inner() -> str:

@@ -12,14 +12,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from warren.pipeline.check import MESSAGE
+from warren.pipeline.check import MESSAGE, quoted
 from warren.pipeline.folders import Folder
 from warren.pipeline.model import Deduplicate
 
 _WHOLE, _NEW = "whole", "new"
 #: After so many batches, all keys that still count are written in one place.
 WHOLE_EVERY = 20
-_AT, _KEY, _NUMBER = "at", "key", "_number"
+#: Columns of the files. Beside a table's own, which may have these names, they get others.
+_AT, _KEY = "at", "key"
+_MY_AT, _MY_KEY, _NUMBER = "_at", "_key", "_number"
 
 
 class Keys:
@@ -31,19 +33,21 @@ class Keys:
 
     def first(self, decoded: DataFrame, batch_id: int) -> DataFrame:
         """Only messages whose key has not come within the time that counts."""
-        window = Window.partitionBy(_KEY).orderBy(_AT, f"{MESSAGE}.queue", f"{MESSAGE}.offset")
-        rows = decoded.withColumn(_KEY, self._key()).withColumn(
-            _AT, f.col(f"{MESSAGE}.received_at")
+        order = (_MY_AT, f"{MESSAGE}.queue", f"{MESSAGE}.offset")
+        window = Window.partitionBy(_MY_KEY).orderBy(*order)
+        rows = decoded.withColumn(_MY_KEY, self._key()).withColumn(
+            _MY_AT, f.col(f"{MESSAGE}.received_at")
         )
         # A key that is not there is no double of another.
         rows = rows.withColumn(_NUMBER, f.row_number().over(window))
-        rows = rows.where(f.col(_KEY).isNull() | (f.col(_NUMBER) == 1))
+        rows = rows.where(f.col(_MY_KEY).isNull() | (f.col(_NUMBER) == 1))
         seen = self._seen(batch_id)
         if seen is not None:
             seen = seen.select(f.col(_KEY).alias("_seen"), f.col(_AT).alias("_seen_at"))
-            same = (f.col(_KEY) == f.col("_seen")) & (f.col(_AT) <= self._until(f.col("_seen_at")))
-            rows = rows.join(seen, same, "left_anti")
-        return rows.drop(_KEY, _AT, _NUMBER)
+            is_same = f.col(_MY_KEY) == f.col("_seen")
+            counts = f.col(_MY_AT) <= self._until(f.col("_seen_at"))
+            rows = rows.join(seen, is_same & counts, "left_anti")
+        return rows.drop(_MY_KEY, _MY_AT, _NUMBER)
 
     def keep(self, kept: DataFrame, batch_id: int) -> None:
         """Write down the keys of what was taken; forget what no batch will ask for."""
@@ -90,7 +94,7 @@ class Keys:
 
     def _key(self) -> Column:
         """One value for all columns of the key; null if one of them is."""
-        columns = [f.col(f"`{name}`") for name in self._rule.key]
+        columns = [f.col(quoted(name)) for name in self._rule.key]
         known = reduce(lambda one, other: one & other, (each.isNotNull() for each in columns))
         return f.when(known, f.to_json(f.struct(*columns)))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from warren.pipeline.decode import KIND, PROBLEM, TABLE, TEXT, Decoder, Decoding
 from warren.pipeline.model import Pipeline, Table
@@ -17,11 +17,12 @@ from warren.spark.columns import COLUMNS, DDL
 NAMES = tuple(column.name for column in COLUMNS)
 #: Why a message is in no table; null if it is in one.
 REASON = "_reason"
-#: The column that holds a table's row is this and the table's name.
-ROW = "_row_"
+#: The column with what was parsed for a table is this and the table's name.
+PARSED = "_parsed_"
 #: Stands for a table with messages that nobody wants.
 IGNORED = "_ignored"
-_BAD = "_corrupt"
+_ROW, _END, _BAD = "_row", "_end", "_corrupt"
+_NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
 def decoded(
@@ -34,7 +35,7 @@ def decoded(
         whose = whose.when(takes(take), IGNORED)
     for table in taking:
         whose = whose.when(takes(table.take), table.name)
-    decodings = {table.name: Decoding.of(table) for table in taking} | {IGNORED: Decoding()}
+    decodings = {table.name: Decoding.of(table) for table in taking}
     names = [*NAMES, TABLE]
     rows = messages.select(*NAMES, whose.alias(TABLE)).mapInArrow(
         Decoder(decodings, names),
@@ -46,44 +47,99 @@ def decoded(
     for table in taking:
         schema = schemas[table.name]
         mine = f.col(TABLE) == table.name
-        column = f"{ROW}{table.name}"
         rows = rows.withColumn(
-            column, f.when(mine & f.col(PROBLEM).isNull(), _parsed(table, schema))
+            f"{PARSED}{table.name}", f.when(mine & f.col(PROBLEM).isNull(), parsed(table, schema))
         )
-        reason = reason.when(mine, _problem(column, schema))
+        reason = reason.when(mine, _problem(table, schema))
     return rows.withColumn(REASON, reason).drop(TEXT, KIND, PROBLEM)
 
 
-def _problem(column: str, schema: StructType) -> Column:
-    """What is wrong with a row of this column; null if nothing is."""
-    row, is_json = f.col(column), f.col(KIND) != "csv"
-    is_bad = row.isNull() | row[_BAD].isNotNull()
-    found = f.when(is_bad & ~is_json, "not CSV, or of other types than its schema's")
-    found = found.when(is_bad & f.get_json_object(TEXT, "$").isNull(), "not JSON")
+def row_of(table: str) -> Column:
+    """What a message's body says: a struct of the columns of its table."""
+    return f.col(f"{PARSED}{table}")[_ROW]
+
+
+def _problem(table: Table, schema: StructType) -> Column:
+    """What is wrong with a row of this table; null if nothing is."""
+    parsed, row = f.col(f"{PARSED}{table.name}"), row_of(table.name)
+    is_csv = f.col(KIND) == "csv"
+    is_bad = row.isNull() | parsed[_BAD].isNotNull() | parsed[_END].isNull()
+    text = "not CSV, or of other types than its schema's"
+    if not _csv_holds(schema):
+        text = "its table has columns that CSV can't hold"
+    found = f.when(is_bad & is_csv, text)
+    more = f.when(f.get_json_object(TEXT, "$").isNull(), "not JSON").otherwise(
+        "more than one JSON object"
+    )
+    found = found.when(is_bad & parsed[_END].isNull(), more)
     for each in schema.fields:
-        value = row[each.name]
         there = f.get_json_object(TEXT, f"$['{each.name}']").isNotNull()
-        kind = each.dataType.simpleString().upper()
-        found = found.when(is_bad & value.isNull() & there, f"field '{each.name}' is not {kind}")
+        kind = each.dataType.simpleString().partition("<")[0].upper()
+        found = found.when(
+            is_bad & row[each.name].isNull() & there, f"field '{each.name}' is not {kind}"
+        )
     found = found.when(is_bad, "not a JSON object of its schema")
-    for each in schema.fields:
-        if not each.nullable:
-            found = found.when(row[each.name].isNull(), f"no field '{each.name}'")
+    for name, is_missing in _missing(row, schema):
+        found = found.when(is_missing, f"no field '{name}'")
     return found
 
 
-def _parsed(table: Table, schema: StructType) -> Column:
-    """A row of the table's columns and of what could not be parsed."""
-    loose = StructType([*schema.fields]).add(_BAD, "string")
+def _missing(value: Column, kind: DataType, inside: str = "") -> Iterator[tuple[str, Column]]:
+    """The fields that must be there, however deep, and whether a value lacks them."""
+    if isinstance(kind, StructType):
+        for each in kind.fields:
+            name, inner = f"{inside}{each.name}", value[each.name]
+            if not each.nullable:
+                yield name, value.isNotNull() & inner.isNull()
+            yield from _missing(inner, each.dataType, f"{name}.")
+    elif isinstance(kind, ArrayType | MapType):
+        items = value if isinstance(kind, ArrayType) else f.map_values(value)
+        item = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
+        for index, (name, _) in enumerate(_missing(items[0], item, inside)):
+            yield name, f.exists(items, _lacks(item, index))
+
+
+def _lacks(kind: DataType, index: int) -> Callable[[Column], Column]:
+    """The same test, made for each item of a list."""
+    return lambda item: list(_missing(item, kind))[index][1]
+
+
+def parsed(table: Table, schema: StructType) -> Column:
+    """A row of the table's columns, whether it had an end, and what could not be parsed."""
     options = {"columnNameOfCorruptRecord": _BAD, "mode": "PERMISSIVE"}
-    ddl = loose.toDDL().replace(" NOT NULL", "")
-    json = f.from_json(TEXT, ddl, options)
-    csv = f.from_csv(TEXT, ddl, {**table.csv, **options})
+    whole = StructType().add(_ROW, schema).add(_END, "boolean").add(_BAD, "string")
+    # from_json() stops after the first value and does not see what follows it: another object,
+    # cut text, anything. As a part of a larger object, there can be nothing but its end.
+    json = f.from_json(
+        f.concat(f.lit(f'{{"{_ROW}":'), TEXT, f.lit(f',"{_END}":true}}')), whole, options
+    )
+    bodies = f.when(f.col(KIND) == "csv", _from_csv(table, schema, options))
     if [field.dataType.simpleString() for field in schema.fields] == ["string"]:
-        text = f.struct(f.col(TEXT).alias(schema.names[0]), f.lit(None).cast("string").alias(_BAD))
-    else:
-        text = json
-    return f.when(f.col(KIND) == "csv", csv).when(f.col(KIND) == "text", text).otherwise(json)
+        line = f.struct(f.col(TEXT).alias(schema.names[0]))
+        bodies = bodies.when(f.col(KIND) == "text", _whole(line, f.lit(None).cast("string")))
+    return bodies.otherwise(json)
+
+
+def _from_csv(table: Table, schema: StructType, options: dict[str, str]) -> Column:
+    if not _csv_holds(schema):
+        return f.lit(None)
+    flat = StructType([*schema.fields]).add(_BAD, "string").toDDL().replace(" NOT NULL", "")
+    # Quotes in quotes are doubled, as RFC 4180 has it; Spark's own default is a backslash.
+    csv = f.from_csv(TEXT, flat, {"escape": '"', **table.csv, **options})
+
+    def put_together(record: Column) -> Column:
+        fields = [record[name].alias(name) for name in schema.names]
+        return _whole(f.struct(*fields), record[_BAD])
+
+    return f.transform(f.array(csv), put_together)[0]  # parsed once, however many fields
+
+
+def _whole(row: Column, bad: Column) -> Column:
+    return f.struct(row.alias(_ROW), f.lit(True).alias(_END), bad.alias(_BAD))
+
+
+def _csv_holds(schema: StructType) -> bool:
+    return not any(isinstance(field.dataType, _NESTED) for field in schema.fields)
 
 
 def statistics(rows: DataFrame) -> DataFrame:
