@@ -359,6 +359,124 @@ def test_a_quarantine_may_be_an_exchange(job: Job, wire: Channel) -> None:
     assert not (job.folder / "job-data" / "quarantine").exists()
 
 
+def test_a_body_is_one_json_object_and_nothing_follows_it(job: Job, wire: Channel) -> None:
+    wire.declare("tails")
+    good = [b'{"id":1}', b' {"id": 2}\n']
+    for body in [
+        *good,
+        b'{"id":3}{"id":4}',
+        b'{"id":5}\n{"id":6}\n',
+        b'{"id":7},{"id":8}',
+        b'{"id":9}}',
+        b'{"id":10} and so on',
+        b'[{"id":11}]',
+        b"null",
+        b" ",
+    ]:
+        wire.publish("tails", body)
+    wire.sync()
+
+    total = job.run("queues: tails\ntables: {t: {schema: id INT}}")
+
+    assert sorted(job.column("t", "id")) == [1, 2]
+    assert total.quarantined == 8
+    assert total.reasons["more than one JSON object"] >= 4
+    assert total.reasons["not a JSON object of its schema"] == 2
+
+
+def test_what_must_be_there_must_be_there_however_deep(job: Job, wire: Channel) -> None:
+    wire.declare("deep")
+    for body in (
+        b'{"at":{"zip":1},"lines":[{"sku":"a"},{"sku":"b"}],"by":{"x":{"n":1}}}',
+        b"{}",
+        b'{"at":{}}',
+        b'{"lines":[{"sku":"a"},{}]}',
+        b'{"by":{"x":{}}}',
+    ):
+        wire.publish("deep", body)
+    wire.sync()
+
+    total = job.run(
+        """
+        queues: deep
+        tables:
+          t:
+            schema: >
+              at STRUCT<zip: INT NOT NULL>, lines ARRAY<STRUCT<sku: STRING NOT NULL>>,
+              by MAP<STRING, STRUCT<n: INT NOT NULL>>
+        """
+    )
+
+    assert total.written == 2
+    assert total.reasons == Counter(
+        ["no field 'at.zip'", "no field 'lines.sku'", "no field 'by.n'"]
+    )
+
+
+def test_csv_is_read_as_others_write_it(job: Job, wire: Channel) -> None:
+    wire.declare("sheets")
+    csv = {"content_type": "text/csv"}
+    for body in (b"1,de,5\r\n", b'2,"d""e, f",6\n', b'3,"two\nlines",7', b"4,,8"):
+        wire.publish("sheets", body, **csv)
+    for body in (b"\n", b"5,de,5\n6,de,5\n"):
+        wire.publish("sheets", body, **csv)
+    wire.publish("sheets", b"7,de", type="nested", **csv)
+    wire.publish("sheets", b'{"id":8,"tags":["a"]}', type="nested")
+    wire.sync()
+
+    total = job.run(
+        """
+        queues: sheets
+        tables:
+          nested: {take: {type: nested}, schema: "id INT, tags ARRAY<STRING>"}
+          t: {schema: "id INT, country STRING, cents INT"}
+        """
+    )
+
+    assert {row["id"]: row["country"] for row in job.rows("t")} == {
+        1: "de",
+        2: 'd"e, f',
+        3: "two\nlines",
+        4: None,
+    }
+    assert job.column("nested", "tags") == [["a"]]
+    assert total.reasons == Counter(
+        [
+            "empty",
+            "not CSV, or of other types than its schema's",
+            "its table has columns that CSV can't hold",
+        ]
+    )
+
+
+def test_columns_may_have_any_name(job: Job, wire: Channel) -> None:
+    wire.declare("names")
+    wire.declare("names.out")
+    row = {"key": "k", "at": 1, "a.b": 2, "c`d": 3, "e f": 4, "g'h": 5}
+    for _ in range(2):
+        wire.publish("names", json.dumps(row).encode())
+    wire.publish("names", json.dumps(row | {"g'h": "x"}).encode())
+    wire.sync()
+
+    total = job.run(
+        """
+        queues: names
+        tables:
+          t:
+            schema: "key STRING, at INT, `a.b` INT, `c``d` INT, `e f` INT, `g'h` INT"
+            deduplicate: {key: [key, c`d], watermark: 1h}
+        publish:
+          out: {sql: SELECT * FROM t, exchange: "", routing_key: names.out}
+        """
+    )
+
+    (written,) = job.rows("t")
+    written.pop("batch")
+    assert written == row
+    assert (total.doubles, total.quarantined) == (1, 1)
+    assert [json.loads(message.body) for message in got(wire, "names.out")] == [row]
+
+
 # -- mistakes --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("table", "told"),
@@ -373,6 +491,9 @@ def test_a_quarantine_may_be_an_exchange(job: Job, wire: Channel) -> None:
         ("schema: tags ARRAY<INT>, format: csv", "CSV can't hold the column 'tags'"),
         ("schema: id INT, as: text", "text is one column of type STRING"),
         ("schema: id INT, sql: SELECT null AS x FROM messages", "the column 'x' has no type"),
+        ("schema: id VARCHAR(5)", "job.yaml:3: table 't': schema: "),
+        ("schema: 'm MAP<INT, INT>'", "can only contain STRING as a key type"),
+        ("schema: id INT, csv: {sep: ''}", "table 't': csv: Delimiter cannot be empty"),
         ("schema: id INT, deduplicate: {key: x, watermark: 1h}", "the schema has no column 'x'"),
     ],
 )
@@ -409,3 +530,18 @@ def test_what_the_broker_lacks_is_told_before_anything_is_consumed(job: Job, wir
     )
     with pytest.raises(PipelineError, match=r"job.yaml:4: publish 'x': column type is int"):
         job.make().check()
+
+
+def test_a_folder_that_cant_be_written_is_told_in_a_line(job: Job, wire: Channel) -> None:
+    wire.declare("nowhere")
+    wire.publish("nowhere", order(1))
+    wire.sync()
+
+    with pytest.raises(PipelineStopped) as stopped:
+        job.run("queues: nowhere\ntables: {t: {schema: id INT, path: job.yaml/t}}")
+
+    assert "IOException: " in str(stopped.value) or "NotDirectory" in str(stopped.value)
+    assert "An error occurred while calling" not in str(stopped.value)
+
+    total = job.run("queues: nowhere\ntables: {t: {schema: id INT}}")
+    assert (total.drained, job.column("t", "id")) == (1, [1])

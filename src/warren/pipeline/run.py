@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: How often the broker is asked how much waits.
 _BACKLOG_EVERY_S = 1.0
 _OURS = re.compile(r"warren\.errors\.[\w.]+: (.+)")
+#: What Java says of an error, the deepest reason last.
+_CAUSE = re.compile(r"(?m)^(?:Caused by)?: ([\w.$]+): (.+)$")
 _DEFAULT_EXCHANGE = ""
 
 
@@ -175,5 +177,8 @@ class Run:
             return str(own)
         if ours := _OURS.findall(f"{own}\n{text}"):
             return str(ours[-1]).rstrip(". ")
+        if causes := _CAUSE.findall(str(own or text)):
+            kind, said = causes[-1]
+            return f"{kind.rpartition('.')[2]}: {said}"
         first = str(own or text).strip().partition("\n")[0]
         return f"{type(own or error).__name__}: {first}"
