@@ -100,6 +100,26 @@ def test_a_quorum_queue_that_was_put_out_of_order_is_read_in_order(
 
 
 @pytest.mark.parametrize("point", POINTS)
+def test_a_quorum_queue_is_read_in_order_after_who_put_it_in_order_has_died(
+    task: Task, channel: Channel, name: Callable[..., str], point: str
+) -> None:
+    queue = name("drained")
+    channel.declare(queue, durable=True, arguments=KINDS["quorum"])
+    publish(channel, queue, range(80), delivery_mode=2)
+    for window in (60, 20, 14):
+        task.crash(queue, 0, window, "before segment", mode="single active", retried=False)
+    task.crash(queue, 0, 10, point, mode="single active")
+
+    # Of the range that died, all may be in the ledger; the next one is nobody's second attempt.
+    again = task.run(queue, 0, 10, mode="single active")
+    rest = task.run(queue, 10, 20, mode="single active", retried=False)
+    rest += task.run(queue, 20, 80, mode="single active", retried=False)
+
+    assert again + rest == list(range(80))
+    empty(channel, queue)
+
+
+@pytest.mark.parametrize("point", POINTS)
 def test_equal_messages_without_ids_are_counted_right(
     task: Task, channel: Channel, queue: str, point: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table
@@ -114,6 +114,10 @@ class Tap(BlockingChannel):
         if not self._asked and not self.exhausted:
             self._declare()
 
+    def look_again(self) -> None:
+        """There must be more: who waits for its turn is told of an empty queue, too."""
+        self.exhausted = self._empty = self._cancelled
+
     def ask_whether_settled(self) -> None:
         """The same after ``settle``, if the broker could not say."""
         if not self._asked and not self.synced:
@@ -157,6 +161,11 @@ class Tap(BlockingChannel):
     def rearranged(self) -> bool:
         return self._tags is not None
 
+    @property
+    def unordered(self) -> bool:
+        """What will go back did not come in the order it belongs in."""
+        return self.rearranged and self.held > 0
+
     def _tags_taken(self) -> Sequence[int]:
         first = self.last_tag - len(self.took) + 1
         return self._tags or range(first, self.last_tag + 1)
@@ -177,25 +186,14 @@ class Tap(BlockingChannel):
         self.connection.flush()
 
     def stop(self) -> None:
-        """Close the channel without waiting: what is not acknowledged goes back in order."""
-        if self.is_open:
-            if self._tags:
-                self._give_back(self._tags)
-            self.connection.session.close_channel(self.number)
+        """Close the channel without waiting: what is not acknowledged goes back as it came.
 
-    def _give_back(self, tags: Sequence[int]) -> None:
-        """In the order they belong in: what ascends goes back in one transaction.
-
-        Of single rejections, RabbitMQ passes 32 on to a quorum queue and keeps the rest until it
-        hears of those; a channel that is closed meanwhile has the rest put back first (seen on
-        3.10). A transaction is passed on as one.
+        Nothing is rejected or cancelled before: the queue has it back in the same moment in which
+        the next consumer gets its turn, also where its leader learns of it late. After a cancel
+        the next one may be given what stands behind it first (seen on RabbitMQ 3.10).
         """
-        self.send(m.BasicCancel("warren", nowait=True))
-        self._begin()
-        for run in ascending(tags):
-            for tag in run:
-                self.send(m.BasicReject(tag, requeue=True))
-            self.send(m.TxCommit())
+        if self.is_open:
+            self.connection.session.close_channel(self.number)
 
     # -- being told ------------------------------------------------------------------------------
     def deliver(
@@ -257,15 +255,3 @@ class Tap(BlockingChannel):
     def held(self) -> int:
         """Messages that came and are not acknowledged."""
         return self.last_tag + self._ignored - self._acknowledged
-
-
-def ascending(tags: Sequence[int]) -> Iterator[list[int]]:
-    """The same tags in the same order, parted where one is less than the one before."""
-    run: list[int] = []
-    for tag in tags:
-        if run and tag < run[-1]:
-            yield run
-            run = []
-        run.append(tag)
-    if run:
-        yield run

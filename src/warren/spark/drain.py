@@ -101,9 +101,11 @@ class Drain:
             for segment in segments:
                 yield from slices(segment.batch)
                 job.part = self._part_size(segment)
-            doubtful = shelves.of(wanted.queue).in_doubt
-            held = (self._ledger.read(wanted.queue, start) for start in doubtful)
+            shelf = shelves.of(wanted.queue)
+            held = (self._ledger.read(wanted.queue, start) for start in shelf.in_doubt)
             job.resolving = [segment for segment in held if segment is not None]
+            job.unsure = job.unsure or shelf.unordered or bool(job.resolving)
+            job.blind = job.unsure
             if not job.finished:
                 jobs.append(job)
         try:
@@ -153,7 +155,7 @@ class Drain:
             if job.tap is not None:
                 job.reach_for(job.tap.window)
             job.tap, job.leaving = None, False
-            job.suspicious, job.unsure, job.had_fresh = True, True, False
+            job.suspicious, job.unsure, job.blind, job.had_fresh = True, True, True, False
             if job.settling is not None and not job.clearing:
                 job.resolving.append(job.settling)
             job.settling = None
@@ -187,12 +189,14 @@ class Drain:
             if not tap.is_open:
                 job.tap, job.leaving = None, False
         elif not tap.is_open:
-            self._refused(job, tap)
+            yield from self._refused(job, tap)
         elif tap.settling:
             if tap.synced:
                 yield from self._settled(job, tap)
             elif not came:
                 tap.ask_whether_settled()
+        elif tap.exhausted and self._expects_more(job, tap):
+            tap.look_again()
         elif (tap.done and tap.consuming) or self._too_late(job, tap):
             if job.clearing:
                 self._clear(job, tap)
@@ -200,6 +204,12 @@ class Drain:
                 yield from self._write_down(job, tap)
         elif not came:
             tap.ask()
+
+    def _expects_more(self, job: Job, tap: Tap) -> bool:
+        """Nothing came: is it worth waiting for the queue to hear that somebody is gone?"""
+        if not job.sees_nothing(tap) or job.is_safe:
+            return False
+        return time.monotonic() - job.heard_at < self._options.drain_timeout_s
 
     def _too_late(self, job: Job, tap: Tap) -> bool:
         now = time.monotonic()
@@ -213,10 +223,10 @@ class Drain:
         return True
 
     # -- a queue that is not ours ----------------------------------------------------------------
-    def _refused(self, job: Job, tap: Tap) -> None:
+    def _refused(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         job.tap = None
         if isinstance(tap.refusal, NotFound):
-            self._missing(job)
+            yield from self._missing(job)
         elif isinstance(tap.refusal, AccessRefused) and job.mode == EXCLUSIVE:
             # RabbitMQ refuses the exclusive flag on a queue with a single active consumer, too:
             # refused by a queue that has no consumer, that is what it must be.
@@ -238,23 +248,31 @@ class Drain:
         log.warning("queue %s is busy; its segment stays in doubt for now", job.queue)
         job.give_up_clearing()
 
-    def _missing(self, job: Job) -> None:
+    def _missing(self, job: Job) -> Iterator[pa.RecordBatch]:
         if not self._options.wait_for_queues:
             raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
         for segment in job.resolving:  # its messages went with the queue
             self._ledger.settle(job.queue, segment.start)
         job.resolving = []
-        if job.at < job.range.end:
-            empty = to_batch(Deliveries(), job.queue, job.at, 0)
-            segment = Segment(job.queue, job.at, job.range.end, empty, time.time(), self._run)
-            self._ledger.write(segment)
-            self._ledger.settle(job.queue, job.at)
+        yield from self._take_nothing(job)
+
+    def _take_nothing(self, job: Job, *, unordered: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rest of the range stays empty."""
+        if job.at >= job.range.end:
+            return
+        empty = to_batch(Deliveries(), job.queue, job.at, 0)
+        segment = Segment(job.queue, job.at, job.range.end, empty, time.time(), self._run)
+        if self._ledger.write(segment):
+            self._ledger.settle(job.queue, job.at, unordered=unordered)
             job.at = job.range.end
+        else:
+            yield from self._written(job)
 
     # -- what the broker gives out again ---------------------------------------------------------
     def _clear(self, job: Job, tap: Tap) -> None:
         """Acknowledge what the ledger holds already: take nothing that it doesn't."""
         took = tap.took
+        job.blind = job.sees_nothing(tap)
         if took.redelivered and self._again.is_not_all(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
@@ -296,20 +314,23 @@ class Drain:
     def _cleared(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         """The broker has read what ``_clear`` acknowledged."""
         for start in job.resolved:
-            self._ledger.settle(job.queue, start)
+            self._ledger.settle(job.queue, start, unordered=job.leaves_unordered(tap))
+        # What is in doubt may come yet, and must not be taken for new: another time.
+        postponed = job.blind and len(job.resolved) < len(job.resolving)
         if job.looking:
             job.suspicious = False
         job.resolving, job.resolved, job.looking, job.recent = [], [], False, []
         job.look_at = 0
         job.leave(tap)
         # A connection that was lost while we settled: these rows were not handed out yet.
-        segments, job.at = self._chain(job.range, job.at)
-        for segment in segments:
-            yield from slices(segment.batch)
+        yield from self._written(job)
+        if postponed:
+            yield from self._take_nothing(job, unordered=True)
 
     # -- taking ----------------------------------------------------------------------------------
     def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
+        job.blind = job.sees_nothing(tap)
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         if took.redelivered and self._again.comes_again(job, tap, batch):
@@ -317,11 +338,13 @@ class Drain:
             return
         if tap.rearranged:
             batch = to_batch(took, job.queue, job.at, int(received * 1e6))
-        batch = batch.slice(0, tap.wanted)
+        # What came beyond the part we wanted is here anyway; what goes back is counted once more.
+        wanted = max(tap.wanted, min(len(took), job.range.end - job.at))
+        batch = batch.slice(0, wanted)
         beyond = len(took) - batch.num_rows
         all_came = (tap.exhausted or not tap.done) and not beyond
-        last = all_came or job.at + tap.wanted >= job.range.end
-        end = job.range.end if last else job.at + tap.wanted
+        last = all_came or job.at + wanted >= job.range.end
+        end = job.range.end if last else job.at + wanted
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
         self._probe("before segment", job.queue)
         if not self._ledger.write(segment):
@@ -331,7 +354,7 @@ class Drain:
         job.settling, job.retaken = segment, 0
         job.had_fresh = len(took.redelivered) < len(took)
         self._probe("before ack", job.queue)
-        tap.filled = len(took) >= tap.wanted and not beyond
+        tap.filled = len(took) >= tap.window and not beyond
         tap.settle(range(batch.num_rows))
         self._probe("after ack", job.queue)
 
@@ -347,7 +370,7 @@ class Drain:
             job.leave(tap)
             return
         self._probe("before settled", job.queue)
-        self._ledger.settle(job.queue, segment.start)
+        self._ledger.settle(job.queue, segment.start, unordered=job.leaves_unordered(tap))
         job.settling = None
         job.at = segment.end
         job.part = self._part_size(segment)
@@ -362,6 +385,10 @@ class Drain:
     def _beaten(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         """Another attempt has written this offset: its segment counts, our messages go back."""
         job.leave(tap)
+        yield from self._written(job)
+
+    def _written(self, job: Job) -> Iterator[pa.RecordBatch]:
+        """The rows that the ledger has by now, from where we are."""
         segments, job.at = self._chain(job.range, job.at)
         for segment in segments:
             yield from slices(segment.batch)

@@ -80,6 +80,8 @@ class Job:
     reach: int = 0
     #: What to reach for when the channel is left, if more than it held.
     more: int = 0
+    #: Messages went back, by us or by who is gone, and none of them has come again yet.
+    blind: bool = False
     #: How often this window was thrown away, or looked at, because messages came again.
     retaken: int = 0
     heard_at: float = 0.0
@@ -118,9 +120,23 @@ class Job:
         self.recent, self.look_at = recent, at_least
         self.looking, self.had_fresh = True, False
 
+    def sees_nothing(self, tap: Tap) -> bool:
+        """Nothing came, which may mean that we wait behind one who is gone.
+
+        A quorum queue that has not heard of it yet neither counts what that one holds as ready nor
+        us as a consumer.
+        """
+        return self.blind and self.mode == SINGLE_ACTIVE and not len(tap.took)
+
+    def leaves_unordered(self, tap: Tap) -> bool:
+        """May what is in the queue, when ``tap`` is closed, be out of its order?"""
+        return tap.unordered or self.sees_nothing(tap)
+
     def leave(self, tap: Tap) -> None:
         self.reach_for(max(tap.held, self.more))
         self.more = 0
+        self.blind = self.blind or tap.held > 0
+        self.unsure = self.unsure or tap.unordered
         tap.stop()
         self.leaving = True
 

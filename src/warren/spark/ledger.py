@@ -22,7 +22,10 @@ stands this folder of files. The law:
 8.  A segment stays in doubt until each of its messages came back and was dropped, or until a drain
     has seen the queue's end, or a message that was never handed out before and that can't have
     overtaken (priority queues), while it had the queue to itself.
-9.  ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
+9.  A quorum queue puts what it takes back behind what it took back before. Who has taken all of it
+    knows the order by the counts of deliveries; who takes a part does not. So the mark says whether
+    messages went back out of their order, and the next drain takes all that came back.
+10. ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
     nor those written shortly before it.
 
 Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details)::
@@ -31,6 +34,7 @@ Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details):
     owner.json                 the query that may use it
     <queue>@<start>.arrow      a segment: Arrow IPC file, LZ4; the queue's name percent-encoded
     <queue>@<start>.settled    its mark
+    <queue>@<start>.unordered  the same, where messages behind it went back out of their order
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ from warren.spark.ledger_files import Files, open_files
 
 FORMAT = 1
 _MARKER, _OWNER = "ledger.json", "owner.json"
-_SEGMENT, _SETTLED = ".arrow", ".settled"
+_SEGMENT, _SETTLED, _UNORDERED = ".arrow", ".settled", ".unordered"
 _META = b"warren.segment"
 #: Octets of a file name that most file systems take, less what stands behind the queue's name.
 _LONGEST_NAME = 200
@@ -88,6 +92,13 @@ class Shelf:
 
     starts: list[int] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
+    #: Of these, those behind which messages went back out of their order.
+    disturbed: set[int] = field(default_factory=set)
+
+    @property
+    def unordered(self) -> bool:
+        """Messages went back out of their order when the last segment was settled."""
+        return bool(self.starts) and self.starts[-1] in self.disturbed
 
     @property
     def in_doubt(self) -> list[int]:
@@ -179,6 +190,8 @@ class Ledger:
                 shelf.starts.append(start)
             else:
                 shelf.settled.add(start)
+                if suffix == _UNORDERED:
+                    shelf.disturbed.add(start)
         for shelf in shelves.values():
             shelf.starts.sort()
         return shelves
@@ -204,9 +217,13 @@ class Ledger:
         name = file_name(segment.queue, segment.start, _SEGMENT)
         return self.files.put_new(name, _encode(segment))
 
-    def settle(self, queue: str, start: int) -> None:
-        """Mark a segment settled. A mark that is lost does no harm: the next drain makes it."""
-        self.files.put_new(file_name(queue, start, _SETTLED), b"", lasting=False)
+    def settle(self, queue: str, start: int, *, unordered: bool = False) -> None:
+        """Mark a segment settled. A mark that is lost does no harm: the next drain makes it.
+
+        ``unordered``: messages behind it go back to the queue out of their order.
+        """
+        suffix = _UNORDERED if unordered else _SETTLED
+        self.files.put_new(file_name(queue, start, suffix), b"", lasting=False)
 
     def chain(self, queue: str, start: int, end: int) -> tuple[list[Segment], int]:
         """The segments from ``start`` on, and where the next one would begin."""
@@ -238,11 +255,16 @@ class Ledger:
                 if self.files.modified_at(name) >= older_than:
                     break
                 self.files.delete(name)
-                self.files.delete(_name(stem, start, _SETTLED))
+                self._delete_marks(stem, start, shelf)
                 gone += 1
             for start in shelf.settled.difference(shelf.starts):  # a prune that was cut short
-                self.files.delete(_name(stem, start, _SETTLED))
+                self._delete_marks(stem, start, shelf)
         return gone
+
+    def _delete_marks(self, stem: str, start: int, shelf: Shelf) -> None:
+        self.files.delete(_name(stem, start, _SETTLED))
+        if start in shelf.disturbed:
+            self.files.delete(_name(stem, start, _UNORDERED))
 
 
 def prunable(shelf: Shelf, committed: int) -> Iterable[int]:
@@ -279,7 +301,7 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
     stem, _, rest = name.rpartition("@")
     digits, dot, kind = rest.partition(".")
     suffix = dot + kind
-    if not stem or suffix not in (_SEGMENT, _SETTLED) or not digits.isdigit():
+    if not stem or suffix not in (_SEGMENT, _SETTLED, _UNORDERED) or not digits.isdigit():
         return None
     return stem, int(digits), suffix
 

@@ -54,6 +54,10 @@ class Queue:
         self.pasts: list[Past] = []
         self.published = 0
         self.consumer: Holder | None = None
+        #: Consumers that come when there is one, if one at a time is active.
+        self.waiting: list[Holder] = []
+        #: Channels that are closed, of which the queue hears only after so many frames more.
+        self.unheard: list[tuple[int, Holder]] = []
 
     def publish(self, body: bytes, message_id: str | None = None) -> None:
         self.ready.append(Message(self.published, body, message_id))
@@ -70,8 +74,29 @@ class Queue:
         else:
             self.ready = sorted([*self.ready, *messages], key=_position)
 
+    def lose(self, holder: Holder) -> None:
+        """A channel is gone: at once all it held is back, and the next consumer begins."""
+        if holder in self.waiting:
+            self.waiting.remove(holder)
+        if self.consumer is holder:
+            self.consumer = self.waiting.pop(0) if self.waiting else None
+        self.give_back(list(holder.unacked.values()))
+        holder.unacked.clear()
+
+    def frame_passes(self) -> None:
+        heard = [holder for frames, holder in self.unheard if frames <= 1]
+        self.unheard = [(frames - 1, holder) for frames, holder in self.unheard if frames > 1]
+        for holder in heard:
+            self.lose(holder)
+
+    def hear_all(self) -> None:
+        for _, holder in self.unheard:
+            self.lose(holder)
+        self.unheard = []
+
     def crash(self, forget: int) -> None:
         """The broker dies: the last acknowledgements are forgotten, all is flagged redelivered."""
+        self.hear_all()
         forget = min(forget, len(self.forgettable))
         lost = self.forgettable[len(self.forgettable) - forget :]
         pasts = self.pasts[len(self.pasts) - forget :]
@@ -105,6 +130,7 @@ class Holder:
     def __init__(self, channel: BlockingChannel) -> None:
         self.channel = channel
         self.prefetch = 0
+        self.closed = False
         self.unacked: dict[int, Message] = {}
         self.next_tag = 1
 
@@ -148,6 +174,7 @@ class Link:
             if self.broker.return_now():
                 self._return_all()
             number, method = self._sent.pop(0)
+            self.broker.queue.frame_passes()
             self._work(self._holders[number], method)
         return busy
 
@@ -166,7 +193,8 @@ class Link:
             self._drop(holder)
             holder.channel.closed(None)
         elif isinstance(method, m.QueueDeclare):
-            consumers = int(queue.consumer is not None)
+            waiting = 0 if queue.quorum else len(queue.waiting)  # it doesn't count those
+            consumers = int(queue.consumer is not None) + waiting
             if self.broker.is_blind():
                 holder.channel.method(m.QueueDeclareOk("q", 0, 0))
             else:
@@ -174,17 +202,18 @@ class Link:
         elif isinstance(method, m.BasicQos):
             holder.prefetch = method.prefetch_count
         elif isinstance(method, m.BasicConsume):
-            if queue.consumer is not None:
+            if queue.consumer is None:
+                queue.consumer = holder
+            elif method.exclusive:
                 holder.channel.closed(AccessRefused("exclusive"))
                 return
-            queue.consumer = holder
+            else:
+                queue.waiting.append(holder)
             holder.channel.method(m.BasicConsumeOk("warren"))
         elif isinstance(method, m.BasicCancel):
-            queue.consumer = None
+            queue.consumer = queue.waiting.pop(0) if queue.waiting else None
         elif isinstance(method, m.BasicAck):
             self._ack(holder, method)
-        elif isinstance(method, m.BasicReject):
-            queue.give_back([holder.unacked.pop(method.delivery_tag)])
         self._deliver(queue)
 
     def _return_all(self) -> None:
@@ -211,22 +240,26 @@ class Link:
             if queue.quorum:  # it gives out only what its log up to here says, on most nodes
                 queue.forgettable, queue.pasts = [], []
             holder.unacked[holder.next_tag] = message
-            holder.channel.deliver(
-                b"warren",
-                holder.next_tag,
-                message.redelivered,
-                b"\0\1q",
-                message.properties(counted=queue.quorum),
-                message.body,
-            )
+            if not holder.closed:
+                holder.channel.deliver(
+                    b"warren",
+                    holder.next_tag,
+                    message.redelivered,
+                    b"\0\1q",
+                    message.properties(counted=queue.quorum),
+                    message.body,
+                )
             holder.next_tag += 1
 
     def _drop(self, holder: Holder) -> None:
+        if holder.closed:
+            return
+        holder.closed = True
         queue = self.broker.queue
-        if queue.consumer is holder:
-            queue.consumer = None
-        queue.give_back(list(holder.unacked.values()))
-        holder.unacked.clear()
+        if self.broker.late_frames and queue.quorum:
+            queue.unheard.append((self.broker.late_frames, holder))
+        else:
+            queue.lose(holder)
 
 
 class Model:
@@ -243,6 +276,8 @@ class Model:
         #: So many questions more are answered by "nothing, and nobody": the queue's leader is not
         #: in sight, and nothing comes from it.
         self.blind_answers = 0
+        #: A quorum queue hears only after so many frames that a channel is gone.
+        self.late_frames = 0
         #: Also between a cancel and the acknowledgement behind it.
         self.returns_any_time = True
         self.links: list[Link] = []

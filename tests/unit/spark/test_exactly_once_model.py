@@ -20,7 +20,7 @@ from warren.spark.ledger import Ledger
 from warren.spark.ledger_files import LocalFiles
 from warren.spark.options import SourceOptions
 
-OPTIONS = SourceOptions.parse({"queues": "q", "prefetch": "4"})
+OPTIONS = SourceOptions.parse({"queues": "q", "prefetch": "4", "drainTimeoutMs": "200"})
 POINTS = ["before segment", "after segment", "before ack", "after ack", "before settled"]
 
 
@@ -56,7 +56,9 @@ class Job:
         self.table: list[bytes] = []
         self.suspicious = True
 
-    def attempt(self, end: int, *, point: str | None = None, crashes: int = 1) -> list[bytes]:
+    def attempt(
+        self, end: int, *, point: str | None = None, crashes: int = 1, retried: bool = True
+    ) -> list[bytes]:
         left = [crashes]
 
         def probe(at: str, _: str) -> None:
@@ -67,7 +69,7 @@ class Job:
 
         drain = Drain(
             OPTIONS, self.ledger, probe=probe, connect=self.broker.connect, reconnect_s=60,
-            busy_s=1.0,
+            busy_s=1.0, retried=retried,
         )  # fmt: skip
         batches = drain.rows([Range("q", self.position, end, self.mode, self.suspicious)])
         return [body for batch in batches for body in batch.column("body").to_pylist()]
@@ -80,9 +82,9 @@ class Job:
         end = self.position + ready
         faults = fault[1] if fault and fault[0] == "several" else [fault]
         rows = None
-        for each in [*faults, None]:
+        for number, each in enumerate([*faults, None]):
             if rows is None:
-                rows = self._attempt_with(each, end)
+                rows = self._attempt_with(each, end, retried=number > 0)
         assert rows is not None
         if fault and fault[0] == "reread":
             assert self.attempt(end) == rows
@@ -90,16 +92,18 @@ class Job:
         self.position = end
         self.suspicious = "dies at work" in str(fault)  # the driver has lost its connection, too
 
-    def _attempt_with(self, fault: Any, end: int) -> list[bytes] | None:
+    def _attempt_with(self, fault: Any, end: int, *, retried: bool) -> list[bytes] | None:
         try:
             self._apply(fault)
             kind, detail = fault or (None, 1)
-            return self.attempt(end, point=kind if kind in POINTS else None, crashes=detail or 1)
+            point = kind if kind in POINTS else None
+            return self.attempt(end, point=point, crashes=detail or 1, retried=retried)
         except (Crash, LedgerUnusable):
             for link in self.broker.links:
                 link.abandon()
             return None
         finally:
+            self.broker.queue.hear_all()
             self.broker.frames_to_cut = self.broker.frames_to_return = None
             self.broker.forget_at_cut = 0
             self.disk.fault = None
@@ -116,10 +120,11 @@ class Job:
         elif kind == "broker dies":
             self.broker.kill(min(detail, len(self.broker.queue.forgettable)))
             self.suspicious = True
-        elif kind == "prune":
+        elif kind == "prune" and not any(each.redelivered for each in self.broker.queue.ready):
             self.ledger.prune({"q": self.position}, older_than=float("inf"))
             self.broker.queue.forgettable.clear()
-            self.broker.queue.pasts.clear()  # retention is longer than a broker's memory
+            self.broker.queue.pasts.clear()  # retention is longer than a broker's memory, and
+            # than what it had forgotten waits to be read again
 
 
 def task_faults() -> st.SearchStrategy[Any]:
@@ -152,10 +157,11 @@ Steps = list[tuple[int, Any]]
 
 def run(
     steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive",
-    any_time: bool = False, quorum: bool = False,
+    any_time: bool = False, quorum: bool = False, late: int = 0,
 ) -> tuple[Job, list[bytes]]:  # fmt: skip
     with TemporaryDirectory() as folder:
         job = Job(str(Path(folder) / "ledger"), mode, quorum=quorum)
+        job.broker.late_frames = late
         job.broker.returns_any_time = any_time
         published: list[bytes] = []
 
@@ -215,6 +221,23 @@ def test_a_queue_with_a_single_active_consumer_is_read_once_and_in_order(
     job, published = run(
         [(2, None), *steps], lambda number: b"%d" % number, mode="single active", quorum=quorum
     )
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.one_of(faults(), several())), min_size=1, max_size=6),
+    st.integers(1, 15),
+)
+def test_a_quorum_queue_that_hears_late_of_a_closed_channel_is_read_once_and_in_order(
+    steps: Steps, late: int
+) -> None:
+    job, published = run(
+        [(2, None), *steps], lambda number: b"%d" % number, mode="single active", quorum=True,
+        late=late,
+    )  # fmt: skip
 
     assert job.table == published
     assert job.broker.queue.ready == []

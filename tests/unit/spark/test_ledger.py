@@ -249,6 +249,29 @@ def test_a_segment_that_reaches_beyond_the_range_is_an_error(ledger: Ledger) -> 
         ledger.chain("q", 0, 4)
 
 
+# -- marks ---------------------------------------------------------------------------------------
+def test_the_last_mark_tells_whether_the_queue_may_be_out_of_order(ledger: Ledger) -> None:
+    ledger.write(segment(start=0))
+    ledger.settle("q", 0, unordered=True)
+    assert ledger.shelves().of("q").unordered
+    assert ledger.shelves().of("q").in_doubt == []
+
+    ledger.write(segment(start=3))
+    ledger.settle("q", 3)
+    assert not ledger.shelves().of("q").unordered
+    assert not ledger.shelves().of("another").unordered
+
+
+def test_both_kinds_of_marks_go_with_their_segments(ledger: Ledger) -> None:
+    for start in (0, 3, 6):
+        ledger.write(segment(start=start))
+        ledger.settle("q", start, unordered=start == 3)
+
+    assert ledger.prune({"q": 6}, older_than=float("inf")) == 2
+    left = sorted(name for name in ledger.files.names() if name.startswith("q@"))
+    assert left == ["q@00000000000000000006.arrow", "q@00000000000000000006.settled"]
+
+
 # -- pruning -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("starts", "settled", "committed", "gone"),
