@@ -163,8 +163,8 @@ class Tap(BlockingChannel):
 
     @property
     def unordered(self) -> bool:
-        """What will go back did not come in the order it belongs in."""
-        return self.rearranged and self.held > 0
+        """What will go back came out of its order, or is a part of what had come back."""
+        return self.again or (self.rearranged and self.held > 0)
 
     def _tags_taken(self) -> Sequence[int]:
         first = self.last_tag - len(self.took) + 1
@@ -212,6 +212,7 @@ class Tap(BlockingChannel):
         took = self.took
         if redelivered:
             took.redelivered.append(len(took.bodies))
+            self.look_again()  # until now we may have waited for our turn
         took.routes.append(route)
         took.properties.append(properties)
         took.bodies.append(body)

@@ -286,7 +286,7 @@ class Drain:
         dropped = sorted(took.redelivered[index] for index in known)
         if dropped:
             log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
-        tap.filled = len(dropped) == tap.wanted
+        tap.filled = len(dropped) == len(took) >= tap.window
         tap.settle(dropped)
         gone = bool(job.resolving) and self._none_left(job, tap)
         job.resolved = [

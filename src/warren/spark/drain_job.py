@@ -129,8 +129,11 @@ class Job:
         return self.blind and self.mode == SINGLE_ACTIVE and not len(tap.took)
 
     def leaves_unordered(self, tap: Tap) -> bool:
-        """May what is in the queue, when ``tap`` is closed, be out of its order?"""
-        return tap.unordered or self.sees_nothing(tap)
+        """May what is in the queue, when ``tap`` is closed, be out of its order?
+
+        Where nothing came, a part of what others gave back may come while we close.
+        """
+        return tap.unordered or (self.mode == SINGLE_ACTIVE and not len(tap.took))
 
     def leave(self, tap: Tap) -> None:
         self.reach_for(max(tap.held, self.more))

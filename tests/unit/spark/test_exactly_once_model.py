@@ -94,6 +94,12 @@ class Job:
         self.position = end
         self.suspicious = "dies at work" in str(fault)  # the driver has lost its connection, too
 
+    def read_all(self) -> None:
+        """Batches, and the queue hears of everything, until there is nothing."""
+        for _ in range(3 + 2 * self.broker.queue.published):
+            self.broker.queue.hear_all()
+            self.batch(None)
+
     def _attempt_with(self, fault: Any, end: int, *, retried: bool) -> list[bytes] | None:
         try:
             self._apply(fault)
@@ -105,7 +111,6 @@ class Job:
                 link.abandon()
             return None
         finally:
-            self.broker.queue.hear_all()
             self.broker.frames_to_cut = self.broker.frames_to_return = None
             self.broker.forget_at_cut = 0
             self.disk.fault = None
@@ -175,11 +180,10 @@ def run(
             for _ in range(count):
                 publish()
             job.batch(fault)
-        for _ in range(3 + len(published) // limit):
-            job.batch(None)
+        job.read_all()
         if mode == "single active":  # only a message that comes says that none comes back
             publish()
-            job.batch(None)
+            job.read_all()
         assert job.ledger.shelves().of("q").in_doubt == []
         return job, published
 
@@ -231,6 +235,9 @@ def test_a_queue_with_a_single_active_consumer_is_read_once_and_in_order(
 
 
 @quick
+@example([(6, ("before segment", 1))], 6, 3)  # it comes while a task that saw nothing leaves
+@example([(5, ("cut", 1)), (1, ("cut", 1))], 5, 3)  # "nothing is there", said to one who waits
+@example([(1, ("several", [("after segment", 1), None])), (2, ("cut", 1))], 6, 3)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.one_of(faults(), several())), min_size=1, max_size=6),
     st.integers(0, 15),
