@@ -240,9 +240,37 @@ def test_the_mode_of_a_queue_with_a_single_active_consumer_is_found_out(
     assert task.run(queue, 0, 3, mode="exclusive") == [0, 1, 2]
 
 
-def test_a_missing_queue_is_named(task: Task) -> None:
+def test_a_missing_queue_is_named(broker: TestBroker, tmp_path: Path) -> None:
+    task = Task(broker.url, tmp_path / "ledger", queues="nowhere-to-be-found")
+
     with pytest.raises(QueueMissing, match="onMissingQueue=wait"):
         task.run("nowhere-to-be-found", 0, 3)
+
+
+def test_a_queue_of_a_pattern_may_go_as_it_came(
+    broker: TestBroker, tmp_path: Path, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("fleeting")
+    task = Task(broker.url, tmp_path / "ledger", queues=f"{queue[:-1]}*")
+
+    assert task.run(queue, 0, 3) == []
+    channel.declare(queue)
+    publish(channel, queue, range(2))
+
+    assert task.run(queue, 3, 5) == [0, 1]
+
+
+def test_a_queue_may_be_called_like_a_file_that_is_not_finished(
+    task: Task, channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("jobs.tmp-1")
+    channel.declare(queue, durable=True)
+    publish(channel, queue, range(5), delivery_mode=2)
+    task.crash(queue, 0, 5, "after segment")
+
+    assert task.run(queue, 0, 5) == list(range(5))
+    assert task.run(queue, 5, 15) == []
+    empty(channel, queue)
 
 
 def test_a_missing_queue_can_be_waited_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table
@@ -27,6 +28,12 @@ class Deliveries:
 
     def __len__(self) -> int:
         return len(self.bodies)
+
+    def keep(self, count: int) -> None:
+        """Forget all but the first."""
+        del self.routes[count:], self.properties[count:], self.bodies[count:]
+        self.redelivered = [index for index in self.redelivered if index < count]
+        self.body_bytes = sum(map(len, self.bodies))
 
     def rearrange(self, order: Sequence[int]) -> None:
         """Put them into another order, given by their indices."""
@@ -150,6 +157,18 @@ class Tap(BlockingChannel):
         if not self._in_transaction:
             self._in_transaction = True
             self.send(m.TxSelect())
+
+    def keep_octets(self, most: int) -> bool:
+        """Let go of what is more than so many octets of bodies, but for the first message."""
+        if self.took.body_bytes <= most or len(self.took) == 1:
+            return False
+        octets = accumulate(map(len, self.took.bodies))
+        count = max(1, sum(1 for total in octets if total <= most))
+        beyond = len(self.took) - count
+        self.took.keep(count)
+        self.last_tag -= beyond
+        self._ignored += beyond
+        return True
 
     def rearrange(self, order: Sequence[int]) -> None:
         """Put what was taken into another order."""

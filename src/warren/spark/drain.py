@@ -44,8 +44,12 @@ log = logging.getLogger(__name__)
 
 #: Queues drained at the same time over one connection.
 _AT_ONCE = 100
-#: Octets of bodies in one segment, about.
+#: Octets of bodies in one segment, about; and at the most, whatever came: Arrow takes 2 GiB.
 _PART_BYTES = 32 << 20
+_MOST_BYTES = 2_000 << 20
+#: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
+_WEIGHTS: dict[tuple[str, str], int] = {}
+_MOST_WEIGHTS = 10_000
 #: How long a broker that went away is waited for.
 RECONNECT_S = 60.0
 _QUIET_S = 0.02
@@ -95,7 +99,7 @@ class Drain:
         jobs: list[Job] = []
         for wanted in ranges:
             segments, at = self._chain(wanted, wanted.start)
-            job = Job(wanted, at, wanted.mode, min(FIRST_PART, self._options.prefetch))
+            job = Job(wanted, at, wanted.mode, self._first_part(wanted.queue))
             job.suspicious = wanted.suspicious
             job.unsure = self._retried or wanted.suspicious
             for segment in segments:
@@ -249,7 +253,8 @@ class Drain:
         job.give_up_clearing()
 
     def _missing(self, job: Job) -> Iterator[pa.RecordBatch]:
-        if not self._options.wait_for_queues:
+        named = job.queue in self._options.queues  # else a pattern's, which may go as it came
+        if named and not self._options.wait_for_queues:
             raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
         for segment in job.resolving:  # its messages went with the queue
             self._ledger.settle(job.queue, segment.start)
@@ -331,6 +336,7 @@ class Drain:
     def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         took = tap.took
         job.blind = job.sees_nothing(tap)
+        cut = tap.keep_octets(_MOST_BYTES)
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         if took.redelivered and self._again.comes_again(job, tap, batch):
@@ -339,10 +345,11 @@ class Drain:
         if tap.rearranged:
             batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         # What came beyond the part we wanted is here anyway; what goes back is counted once more.
-        wanted = max(tap.wanted, min(len(took), job.range.end - job.at))
+        there = min(len(took), job.range.end - job.at)
+        wanted = there if cut else max(tap.wanted, there)
         batch = batch.slice(0, wanted)
         beyond = len(took) - batch.num_rows
-        all_came = (tap.exhausted or not tap.done) and not beyond
+        all_came = (tap.exhausted or not tap.done) and not beyond and not cut
         last = all_came or job.at + wanted >= job.range.end
         end = job.range.end if last else job.at + wanted
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
@@ -364,7 +371,7 @@ class Drain:
             return
         segment = job.settling
         assert segment is not None
-        if tap.again:
+        if tap.again and job.mode == SINGLE_ACTIVE:  # no other queue does so
             # The broker took them back before it read the acknowledgement, which then is void.
             job.resolving, job.settling = [segment], None
             job.leave(tap)
@@ -394,9 +401,19 @@ class Drain:
             yield from slices(segment.batch)
 
     # -- how much at once ------------------------------------------------------------------------
+    def _first_part(self, queue: str) -> int:
+        mean = _WEIGHTS.get((self._ledger.place, queue))
+        return self._part_of(mean) if mean else min(FIRST_PART, self._options.prefetch)
+
     def _part_size(self, segment: Segment) -> int:
         rows = segment.rows
         if not rows:
-            return FIRST_PART
+            return self._first_part(segment.queue)
         mean = max(1, int(segment.batch.get_total_buffer_size()) // rows)
+        if len(_WEIGHTS) >= _MOST_WEIGHTS:
+            _WEIGHTS.clear()
+        _WEIGHTS[self._ledger.place, segment.queue] = mean
+        return self._part_of(mean)
+
+    def _part_of(self, mean: int) -> int:
         return max(1, min(self._options.prefetch, _PART_BYTES // mean))

@@ -15,7 +15,7 @@ from warren.spark.ledger_match import Key, keys_of
 #: AMQP's prefetch has 16 bits.
 MOST_UNACKED = 65_535
 #: Messages of a queue's first part, when nothing is known about their size.
-FIRST_PART = 5_000
+FIRST_PART = 200
 #: How often a window is taken once more because messages in it seem to have come again.
 MOST_RETAKES = 3
 #: Octets of one batch for Spark, about.

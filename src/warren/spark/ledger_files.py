@@ -21,6 +21,8 @@ from pyarrow import fs as arrow_fs
 from warren.errors import ConfigError, LedgerUnusable
 
 _TEMPORARY = ".tmp-"
+#: Object stores whose drivers write an object only if there is none of that name, in one step.
+_PUT_ON_CONDITION = ("s3", "s3a", "gs", "gcs")
 
 
 class Files(Protocol):
@@ -68,7 +70,9 @@ class LocalFiles:
     def names(self) -> list[str]:
         with _explained(self.place):
             try:
-                return [name for name in os.listdir(self._folder) if _TEMPORARY not in name]
+                return [
+                    name for name in os.listdir(self._folder) if not name.startswith(_TEMPORARY)
+                ]
             except FileNotFoundError:
                 return []
 
@@ -152,7 +156,7 @@ class ArrowFiles:
             return [
                 info.base_name
                 for info in self._fs.get_file_info(selector)
-                if info.is_file and _TEMPORARY not in info.base_name
+                if info.is_file and not info.base_name.startswith(_TEMPORARY)
             ]
 
     def read(self, name: str) -> bytes | None:
@@ -254,7 +258,16 @@ def open_files(path: str) -> Files:
 
 
 def _object_files(path: str, scheme: str) -> ObjectFiles:
-    """pyarrow can't put on condition, and a ledger can't do without: fsspec's drivers can."""
+    """pyarrow can't put on condition, and a ledger can't do without: these drivers of fsspec can.
+
+    Others look first and write then, which lets two writers through.
+    """
+    if scheme not in _PUT_ON_CONDITION:
+        known = ", ".join(f"{each}://" for each in _PUT_ON_CONDITION)
+        raise ConfigError(
+            "ledger", f"{scheme}:// is not known to write on condition: use a folder that every "
+            f"machine has mounted, hdfs://, or one of {known}",
+        )  # fmt: skip
     try:
         filesystem, folder = import_module("fsspec.core").url_to_fs(path)
     except ImportError as error:

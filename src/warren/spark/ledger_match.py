@@ -135,12 +135,21 @@ def match_settled(returned: Sequence[Key], recent: Sequence[Key]) -> frozenset[i
         for key, index in first.items()  # a row stands for one message only
         if alike[key] == 1 and key[_MESSAGE_ID] is not None  # type: ignore[index]
     }
-    most = min(len(returned), len(recent)) if len(recent) > 1 else 0
-    for length in range(most, 0, -1):
-        run = recent[-length:]
-        if list(returned[:length]) == list(run) and all(
-            alike[key] == back[key] == 1 for key in run
-        ):
-            dropped.update(range(length))
-            break
+    dropped.update(range(_forgotten(returned, recent, alike, back)))
     return frozenset(dropped)
+
+
+def _forgotten(
+    returned: Sequence[Key], recent: Sequence[Key], alike: Counter[Key], back: Counter[Key]
+) -> int:
+    """How many of the first that came back are, in order, the last that were taken."""
+    if len(recent) < 2 or not returned:
+        return 0
+    # None of the run looks like another, so where the first one stands says how long it must be.
+    head = returned[0]
+    if alike[head] != 1 or back[head] != 1:
+        return 0
+    length = len(recent) - recent.index(head)
+    run = recent[-length:]
+    same = length <= len(returned) and list(returned[:length]) == list(run)
+    return length if same and all(alike[key] == back[key] == 1 for key in run) else 0

@@ -165,6 +165,7 @@ Steps = list[tuple[int, Any]]
 def run(
     steps: Steps, body: Any, *, ids: bool = False, mode: str = "exclusive",
     any_time: bool = False, quorum: bool = False, late: int = 0, limit: int = 100,
+    one_more: bool = False,
 ) -> tuple[Job, list[bytes]]:  # fmt: skip
     with TemporaryDirectory() as folder:
         job = Job(str(Path(folder) / "ledger"), mode, quorum=quorum)
@@ -181,7 +182,7 @@ def run(
                 publish()
             job.batch(fault)
         job.read_all()
-        if mode == "single active":  # only a message that comes says that none comes back
+        if one_more or mode == "single active":  # only one that comes says that none comes back
             publish()
             job.read_all()
         assert job.ledger.shelves().of("q").in_doubt == []
@@ -193,6 +194,21 @@ def run(
 def test_each_message_comes_out_once_and_in_order(steps: Steps) -> None:
     # With one single message to go by, one that a killed broker gives out again is kept.
     job, published = run([(2, None), *steps], lambda number: b"%d" % number)
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 12), task_faults()), min_size=1, max_size=5))
+def test_a_window_of_more_octets_than_a_segment_takes_is_read_in_parts(
+    monkeypatch: pytest.MonkeyPatch, steps: Steps
+) -> None:
+    monkeypatch.setattr(drain_module, "_MOST_BYTES", 25)
+
+    job, published = run(
+        [(4, None), *steps], lambda number: b"%d" % number * (1 + number % 20), one_more=True
+    )
 
     assert job.table == published
     assert job.broker.queue.ready == []

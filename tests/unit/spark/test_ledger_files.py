@@ -104,6 +104,18 @@ def test_a_path_and_a_file_uri_lead_to_the_same_place(tmp_path: Path) -> None:
     assert open_files(f"file://{tmp_path}").place == open_files(str(tmp_path)).place
 
 
+def test_a_file_with_a_name_like_an_unfinished_one_is_there(files: Files) -> None:
+    files.put_new("jobs.tmp-1@0.arrow", b"one")
+
+    assert files.names() == ["jobs.tmp-1@0.arrow"]
+
+
+@pytest.mark.parametrize("scheme", ["memory", "ftp", "abfs"])
+def test_a_place_that_is_not_known_to_write_on_condition_is_refused(scheme: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{scheme}:// is not known .* hdfs://, .*s3://"):
+        open_files(f"{scheme}://bucket/ledger")
+
+
 def test_an_object_store_without_its_driver_says_what_to_install() -> None:
     with pytest.raises(ConfigError, match="s3fs"):
         open_files("s3://bucket/ledger")

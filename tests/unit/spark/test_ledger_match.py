@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.spark.test_deliveries import deliveries
 from warren.spark.deliveries import to_batch
@@ -55,6 +57,21 @@ def test_what_a_killed_broker_forgot_is_the_end_of_what_was_taken(
     returned: str, recent: str, dropped: list[int]
 ) -> None:
     assert sorted(match_settled(rows(returned), rows(recent))) == dropped
+
+
+@given(st.text("abcde", max_size=6), st.text("abcde", max_size=8))
+def test_the_run_that_was_forgotten_is_found_as_if_every_length_were_tried(
+    returned: str, recent: str
+) -> None:
+    def fits(length: int) -> bool:
+        run = recent[-length:]
+        alone = all(recent.count(each) == returned.count(each) == 1 for each in run)
+        return returned[:length] == run and alone
+
+    most = min(len(returned), len(recent)) if len(recent) > 1 else 0
+    longest = next((length for length in range(most, 0, -1) if fits(length)), 0)
+
+    assert sorted(match_settled(rows(returned), rows(recent))) == list(range(longest))
 
 
 def test_a_message_with_an_id_is_known_wherever_it_stands() -> None:
