@@ -144,13 +144,21 @@ class Claims:
         try:
             await self._ask_for(holding)
         except WarrenError as error:
-            self._refusals[queue] = self._refusals.get(queue, 0) + 1
-            self._member.refused(queue, str(error), time.monotonic())
+            self._refused(queue, str(error))
+            return
+        except Exception as error:  # the user's own code: how many to prefetch
+            if queue not in self._refusals:  # told once, it is tried again and again
+                log.exception("%s can't be claimed", queue)
+            self._refused(queue, f"{type(error).__name__}: {error}")
             return
         self._refusals.pop(queue, None)
         self._holdings[queue] = holding
         self._spares.held(len(self._holdings))
         self._member.claimed(queue, time.monotonic())
+
+    def _refused(self, queue: str, reason: str) -> None:
+        self._refusals[queue] = self._refusals.get(queue, 0) + 1
+        self._member.refused(queue, reason, time.monotonic())
 
     async def _ask_for(self, holding: Holding) -> None:
         queue = holding.queue

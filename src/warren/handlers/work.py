@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from warren.errors import GroupError
 from warren.groups.listener import Listener
 from warren.handlers import letters
 from warren.handlers.attempts import Attempts, Shop
@@ -135,7 +136,13 @@ class Work(Listener):
                 )
 
     def _handler_of(self, queue: str) -> Handler:
-        return next(each for each in self._handlers if each.takes(queue))
+        for each in self._handlers:
+            if each.takes(queue):
+                return each
+        raise GroupError(
+            f"this member has no handler for queue '{queue}': it runs other code than the member "
+            "that named the queue"
+        )
 
     def _key_of(self, queue: str, handler: Handler) -> Callable[[Delivery], Hashable] | None:
         key = handler.handling.key
