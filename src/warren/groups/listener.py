@@ -45,8 +45,9 @@ class Listener:
 class Ordered(Listener):
     """Gives the messages of each queue to one function, one at a time; its return acknowledges.
 
-    When it raises, all that is not acknowledged goes back to the queue, and the queue is claimed
-    anew after ``retry_s``: order is kept, and a message that can't be handled blocks its queue.
+    When it raises, whatever that is, all that is not acknowledged goes back to the queue, and the
+    queue is claimed anew after ``retry_s``: order is kept, and a message that can't be
+    handled blocks its queue.
     """
 
     def __init__(
@@ -69,9 +70,10 @@ class Ordered(Listener):
         if (lane := self._lanes.pop(queue, None)) is not None:
             lane.stop()
 
-    def _failed(self, queue: str, error: Exception) -> None:
+    def _failed(self, queue: str, error: BaseException) -> None:
         log.error("the handler of %s failed; trying again later", queue, exc_info=error)
-        self.group.give_back(queue, f"its handler failed: {error}", retry_s=self._retry_s)
+        reason = str(error) or type(error).__name__
+        self.group.give_back(queue, f"its handler failed: {reason}", retry_s=self._retry_s)
 
 
 class _Lane:
@@ -81,7 +83,7 @@ class _Lane:
         self,
         queue: str,
         handle: Callable[[Delivery], Awaitable[None]],
-        failed: Callable[[str, Exception], None],
+        failed: Callable[[str, BaseException], None],
     ) -> None:
         self.queue, self._handle, self._failed = queue, handle, failed
         self._waiting: deque[Delivery] = deque()
@@ -112,8 +114,18 @@ class _Lane:
                     break
                 await self._handle(delivery)
                 delivery.ack()
-        except Exception as error:  # noqa: BLE001 - a handler's: told, and the queue is given back
-            self._closed = True
+        except BaseException as error:
+            self._closed = True  # what comes after must not overtake it
+            if not _is_the_handlers(error):
+                raise
             self._failed(self.queue, error)
         finally:
             self._task = None
+
+
+def _is_the_handlers(error: BaseException) -> bool:
+    """Whether a handler failed, rather than that somebody ends its work from outside."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return not isinstance(error, KeyboardInterrupt)
