@@ -54,6 +54,8 @@ class GroupSnapshot:
     releasing: tuple[str, ...]
     #: Messages a second, by queue.
     rates: Mapping[str, float]
+    #: In the group; stays so if the coordinator goes out of reach, for what is held is kept then.
+    joined: bool = False
     #: Rebalances that this member decided, whenever it was the dispatcher, by cause.
     rebalances: Mapping[str, int] = field(default_factory=dict)
     #: The whole group, where this member is the dispatcher.
@@ -217,6 +219,7 @@ class Group:
             member=self.member_name,
             connected=self._session is not None and self._session.connected,
             is_dispatcher=dispatcher is not None,
+            joined=self._session is not None and self._session.joined,
             held=tuple(member.queues_in(Claim.HELD)),
             waiting={queue: member.reason_of(queue) for queue in waiting},
             releasing=tuple(member.queues_in(*_RELEASING)),

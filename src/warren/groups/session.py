@@ -18,7 +18,9 @@ from warren.groups.coordination.base import (
     Elected,
     Event,
     GroupState,
+    Reachable,
     Report,
+    Unreachable,
     coordinator_for,
 )
 from warren.groups.discovery import Discovery
@@ -62,6 +64,9 @@ class Session:
             more=lambda: self._new_connection(" (more)"),
         )
         self._stopped = False
+        #: The coordinator has us among the members, or had before it went out of reach.
+        self._registered = False
+        self._unreachable = False
         self._poked: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,6 +85,7 @@ class Session:
             if check_queues:
                 await self._place.discovery.check(self._connection)
             await self._coordinator.join(self._seat.member.report(), self._hear)
+            self._registered = not self._unreachable
         except BaseException:
             self._silence()
             await self._coordinator.close()
@@ -110,6 +116,11 @@ class Session:
     @property
     def connected(self) -> bool:
         return self._connection.state == "open"
+
+    @property
+    def joined(self) -> bool:
+        """Connected and in the group; a coordinator that goes away later changes nothing."""
+        return self.connected and self._registered
 
     async def finished(self) -> None:
         """Wait until the listener is done with all that it has to let go of."""
@@ -150,6 +161,10 @@ class Session:
         self._seat.hear(event, time.monotonic())
         if isinstance(event, Elected):
             self._look_again.set()
+        elif isinstance(event, Unreachable):
+            self._unreachable = True
+        elif isinstance(event, Reachable):
+            self._registered, self._unreachable = True, False
         self.poke()
 
     def _pump(self) -> None:

@@ -3,7 +3,7 @@
     GET /health    200 while the process works, 503 once it is stopping or the work on a queue has
                    failed for a reason that no rule is for: restart it if this fails
     GET /ready     200 once the member is in its group, 503 before that, while the broker is away
-                   and once it is stopping
+                   and once it is stopping; etcd may go away later, as the work goes on then
     GET /metrics   counters for Prometheus
 
 It answers one request a connection and reads no body: whoever asks for more gets 4xx.

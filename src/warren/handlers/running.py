@@ -136,7 +136,7 @@ class Running:
         found, broken = self.group.snapshot(), self.work.broken
         return {
             "healthy": not self._stopping and not broken,
-            "ready": found.connected and not self._stopping,
+            "ready": found.joined and not self._stopping,
             "group": found.group,
             "member": found.member,
             "queues": len(found.held),
