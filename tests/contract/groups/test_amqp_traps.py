@@ -138,23 +138,6 @@ async def test_a_member_that_lost_its_connection_comes_back_by_itself(workers: W
         await workers.all_handled()
 
 
-async def test_work_goes_on_while_the_broker_takes_no_publishes(workers: Workers) -> None:
-    """Reports wait for the alarm to end; acknowledgements do not."""
-    await workers.declare(2)
-    worker = (await workers.join_many(1))[0]
-    goes_on = asyncio.Event()
-    worker.work = lambda _: goes_on.wait()
-    await workers.publish(150)  # more than the prefetch: the rest comes only if acks are read
-    loop = asyncio.get_running_loop()
-    await loop.run_in_executor(None, workers.broker.memory_alarm, True)
-    try:
-        await worker.group._session._coordinator.report(worker.group._seat.member.report())
-        goes_on.set()
-        await workers.all_handled()
-    finally:
-        await loop.run_in_executor(None, workers.broker.memory_alarm, False)
-
-
 async def test_very_many_queues_are_spread_over_connections(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.contract.groups.steps import eventually
 from tests.integration.groups.test_etcd_coordinator import Member
 from tests.support.brokers import TestBroker
 from tests.support.etcd import Etcd
 from warren.client import Connection, connect
 from warren.errors import NotFound
+from warren.groups.coordination import etcd_deaths
 from warren.groups.coordination.amqp_words import Names
 from warren.groups.coordination.base import Elected, Left, Reported
 from warren.groups.coordination.etcd import EtcdCoordinator
@@ -77,6 +79,25 @@ async def _knows(dispatcher: Joined, member: Joined) -> None:
 async def test_a_member_that_dies_is_missed_at_once(members: list[Joined]) -> None:
     one, two, _ = members
     await _knows(one, two)
+    two.die()
+    assert await one.until(Left) == Left("w1", died=True)
+
+
+@pytest.fixture
+def renewing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wills are renewed all the time."""
+    monkeypatch.setattr(etcd_deaths, "RENEW_S", 0.05)
+
+
+@pytest.mark.usefixtures("renewing")
+async def test_a_will_that_was_renewed_is_as_good(members: list[Joined]) -> None:
+    one, two, _ = members
+    await _knows(one, two)
+    deaths = two.coordinator._deaths
+    assert deaths is not None
+    await eventually(lambda: deaths._held is not None and deaths._held.delivery_tag >= 4)
+    assert not [event for event in one.told if isinstance(event, Left)]
+
     two.die()
     assert await one.until(Left) == Left("w1", died=True)
 

@@ -3,14 +3,20 @@
 A lease takes seconds to run out. So a member also leaves a will with the broker, as with the amqp
 coordinator: the dispatcher stands second at everybody's will, and all others at the dispatcher's.
 Who gets one ends the dead one's lease, and etcd tells the rest.
+
+A member *holds* its will on the connection that its queues are consumed on, so that the two share
+their fate. It *writes* it over another one, made for that and closed again: a broker that runs out
+of memory stops reading from publishers, and acknowledgements must not be caught behind a will.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from warren.client.channel import Channel
 from warren.client.connection import Connection
@@ -19,6 +25,8 @@ from warren.errors import WarrenError
 from warren.groups.coordination import amqp_words as words
 from warren.groups.coordination.amqp_wills import Deposit, Wills
 from warren.groups.coordination.amqp_words import Names
+
+log = logging.getLogger(__name__)
 
 #: RabbitMQ closes a channel that holds a message for half an hour: the will is renewed.
 RENEW_S = 600.0
@@ -56,18 +64,43 @@ class Deaths:
         self._channel = channel = await self._connection.channel(prefetch=1, confirms=False)
         await channel.declare_queue(queue, **options)
         await channel.consume(queue, got)
-        channel.publish(b"{}", routing_key=queue, properties=words.properties("will"))
-        await deposit.held()
+        async with self._mouth() as mouth:
+            mouth.publish(b"{}", routing_key=queue, properties=words.properties("will"))
+            await deposit.held()
         self._wills = Wills(self._connection, self._names, self._died)
         self._renewing = asyncio.create_task(self._renew_loop(), name=f"will of {member}")
 
     async def _renew_loop(self) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
-            if self._channel is not None and self._held is not None and not self._held.stale:
-                properties = words.properties("renewed")
-                self._channel.publish(b"{}", routing_key=self._held.queue, properties=properties)
-                self._held.ack()
+            held = self._held
+            if held is None or held.stale:
+                continue
+            try:
+                await self._write_anew(held.queue)
+            except WarrenError as error:  # there is time for two more tries
+                log.warning("%s can't renew its will yet: %s", self._connection, error)
+            else:
+                held.ack()
+
+    async def _write_anew(self, queue: str) -> None:
+        """Return when the broker has the next will: until then the old one must be held."""
+        async with self._mouth() as mouth:
+            await mouth.publish(b"{}", routing_key=queue, properties=words.properties("renewed"))
+
+    @contextlib.asynccontextmanager
+    async def _mouth(self) -> AsyncIterator[Channel]:
+        """A channel to publish on, on a connection of its own."""
+        addresses = [
+            replace(each, name=f"{each.name} will".lstrip()) for each in self._connection.addresses
+        ]
+        voice = await Connection(addresses, reconnect=False).open()
+        try:
+            yield await voice.channel()
+        finally:
+            if voice.blocked is not None:  # it would not read our goodbye either
+                voice.link.abort()
+            await voice.close(wait=False)
 
     def watch(self, member: str, life: str) -> None:
         """Stand at a member's will, unless it is our own, or it left none."""
