@@ -4,6 +4,9 @@ The order matters. A reply or a letter is confirmed by the broker before the mes
 is acknowledged: a crash in between gives a second letter, never none. In an ordered queue nothing
 of this is given up because the broker is slow or gone: the message stays unacknowledged and the
 lane waits, so that the next message can't overtake it.
+
+A delivery that went stale is left alone: the broker has given it to somebody else, or will. So it
+is asked before every attempt, however long a wait came before, and before every letter.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from warren.handlers.options import is_async
 from warren.handlers.outbox import encoded
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
 from warren.handlers.policy import Handling
+from warren.handlers.threads import NotBegun
 
 if TYPE_CHECKING:
     from warren.client import Delivery, Properties
@@ -89,6 +93,8 @@ class Attempts:
         while True:
             if pace is not None and not await pace(self._stopping):
                 return
+            if delivery.stale:  # somebody else may work on it already
+                return
             began = perf_counter()
             try:
                 if self._plain:
@@ -99,6 +105,8 @@ class Attempts:
                 reply = None
                 if result is not None and message.properties.reply_to:
                     reply = encoded(result, None)
+            except NotBegun:
+                return
             except BaseException as error:
                 failure = _as_failure(error)
                 if failure is None:
@@ -174,9 +182,12 @@ class Attempts:
     async def _surely(
         self, send: Callable[[], Awaitable[None]], message: Message | None = None
     ) -> bool:
-        """Send until the broker has confirmed, then acknowledge ``message``. False: stopped."""
+        """Send until the broker has confirmed, then acknowledge ``message``.
+
+        False: stopped, or the message is somebody else's by now.
+        """
         tries = 0
-        while True:
+        while message is None or not message.delivery.stale:
             try:
                 await send()
             except WarrenError as error:
@@ -195,6 +206,7 @@ class Attempts:
                 if message is not None:
                     message.delivery.ack()
                 return True
+        return False
 
     async def _stops_within(self, wait_s: float) -> bool:
         if self._stopping.is_set():

@@ -27,6 +27,10 @@ LOOK_S = 0.2
 _Running = asyncio.Future[tuple[Any, BaseException | None]]
 
 
+class NotBegun(Exception):
+    """The message was lost while it waited for a free thread."""
+
+
 class Threads:
     """The threads of one app."""
 
@@ -38,6 +42,9 @@ class Threads:
         """Call a function in a thread; returns and raises what it does.
 
         Cancelling does not end it before the function does, unless the message is lost.
+
+        Raises:
+            NotBegun: the message was lost before there was a free thread.
         """
         work = self._pool.submit(_called, function, message)
         running: _Running = asyncio.wrap_future(work)
@@ -92,6 +99,8 @@ def _called(
     function: Callable[[Message], Any], message: Message
 ) -> tuple[Any, BaseException | None]:
     """What a plain function returned, or raised: not every exception can pass through a future."""
+    if message.delivery.stale:
+        return None, NotBegun()
     try:
         return function(message), None
     except (KeyboardInterrupt, StopIteration) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.e2e.groups.stage import Stage
 from tests.support.eventually import eventually
@@ -30,6 +30,8 @@ class Needs:
     members: int = 3
     queues: int = 12
     rate: int = 400
+    #: How members differ: fields of ``WorkerOptions``.
+    worker: dict[str, object] = field(default_factory=dict)
 
 
 def kill_a_member(stage: Stage) -> None:
@@ -58,6 +60,11 @@ def stop_a_member(stage: Stage) -> None:
 
 def stop_the_dispatcher(stage: Stage) -> None:
     _hang(stage, stage.ring.dispatcher())
+
+
+def stop_an_app_that_is_behind(stage: Stage) -> None:
+    """Messages wait in its memory when it is stopped: others have done them when it goes on."""
+    _hang(stage, stage.ring.any_member())
 
 
 def _hang(stage: Stage, label: str) -> None:
@@ -189,6 +196,7 @@ SCENARIOS: dict[Scenario, Needs] = {
     kill_the_dispatcher: Needs(),
     stop_a_member: Needs(),
     stop_the_dispatcher: Needs(),
+    stop_an_app_that_is_behind: Needs(members=2, worker={"app": True, "work_s": 0.04}),
     rolling_restart: Needs(),
     restart_the_broker: Needs(own_broker=True),
     kill_a_node: Needs(own_broker=True, cluster=True),

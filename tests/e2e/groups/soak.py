@@ -76,7 +76,8 @@ def run_all(
         if any(each.__name__ == "queues_come_and_go" for each in scenarios):
             ring.wanted = [f"{ring.queues[0].rpartition('-')[0]}-*"]
         try:
-            ring.start(max(each.members for each in needs))
+            worker = {key: value for each in needs for key, value in each.worker.items()}
+            ring.start(max(each.members for each in needs), **worker)
             ring.publish(max(each.rate for each in needs))
             ring.wait_balanced()
             ring.wait_handled(SOME)

@@ -22,6 +22,7 @@ from tests.e2e.groups.scenarios import (
     rolling_restart,
     slow_the_network,
     stop_a_member,
+    stop_an_app_that_is_behind,
     stop_the_dispatcher,
 )
 from tests.e2e.groups.soak import run_all
@@ -64,4 +65,9 @@ def test_rule_5_others_go_on_with_the_queues_of_a_killed_and_of_a_hung_process(
 ) -> None:
     """And when it wakes it does not go on as before: nothing out of order, nobody beside it."""
     verdict = run_all(tmp_path, scenarios, broker, coordinator, seed=1)
+    assert verdict.handled >= verdict.messages > 300
+
+
+def test_rule_1_an_app_that_was_hung_begins_nothing_that_others_have_done(tmp_path: Path) -> None:
+    verdict = run_all(tmp_path, [stop_an_app_that_is_behind], "warren", "amqp", seed=1)
     assert verdict.handled >= verdict.messages > 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warren.handlers.threads import Threads
+from warren.handlers.threads import NotBegun, Threads
 
 
 class Delivery:
@@ -94,4 +94,19 @@ async def test_a_message_that_waits_for_a_free_thread_is_not_begun_any_more(
     message.done.set()
     assert await asyncio.wait_for(first, 60) == "result"
     await asyncio.wait_for(threads.idle("orders"), 60)
+    assert not waits.begun.is_set()
+
+
+async def test_a_message_that_is_lost_while_it_waits_for_a_free_thread_is_not_begun(
+    threads: Threads, message: Message
+) -> None:
+    first, waits = started(threads, message), Message()
+    await begun(message)
+    task = started(threads, waits)
+    await asyncio.sleep(0)
+    waits.delivery.stale = True
+    message.done.set()
+    with pytest.raises(NotBegun):
+        await asyncio.wait_for(task, 60)
+    assert await asyncio.wait_for(first, 60) == "result"
     assert not waits.begun.is_set()
