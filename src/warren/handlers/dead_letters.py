@@ -14,7 +14,7 @@ from warren.errors import PublishFailed
 from warren.handlers import letters
 
 #: Kept when a letter is sent back: where the message was published to, at first.
-_ORIGIN = tuple(f"{letters.PREFIX}{name}" for name in ("exchange", "routing-key"))
+_ORIGIN = tuple(f"{letters.PREFIX}{name}" for name in ("exchange", "routing-key", "cc"))
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,9 @@ async def _take(channel: Channel, queue: str, most: int) -> AsyncIterator[Delive
 
 async def _send_back(channel: Channel, delivery: Delivery, queue: str) -> str | None:
     """None when it is there, else why not."""
-    kept = {name: delivery.headers[name] for name in _ORIGIN if name in delivery.headers}
-    headers = letters.clean_headers(delivery.headers) | kept
+    found = letters.without_copies(delivery.headers)
+    kept = {name: found[name] for name in _ORIGIN if name in found}
+    headers = letters.clean_headers(found) | kept
     properties = replace(delivery.properties, headers=headers or None)
     try:
         await channel.publish(

@@ -5,6 +5,7 @@ Names of the headers are part of the API: people read them in a dead-letter queu
     x-warren-queue         the queue it was taken from
     x-warren-exchange      where it was published to
     x-warren-routing-key   with which key
+    x-warren-cc            with which further keys, if it had a CC header
     x-warren-attempts      attempts so far
     x-warren-reason        failed | rejected | undecodable (dead letters only)
     x-warren-error         the last error, "Type: text"
@@ -93,13 +94,19 @@ def failed_headers(
 ) -> dict[str, Any]:
     """The headers of a message that is to be tried again later."""
     kept = {name: value for name, value in headers.items() if name != "x-delivery-count"}
-    return kept | {
+    return without_copies(kept) | {
         f"{PREFIX}queue": queue,
         f"{PREFIX}exchange": exchange,
         f"{PREFIX}routing-key": routing_key,
         f"{PREFIX}attempts": attempts,
         f"{PREFIX}history": history[-MOST_HISTORY:],
     }
+
+
+def without_copies(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """The headers for another publish: a broker sends a copy to each key in CC and BCC."""
+    kept = {name: value for name, value in headers.items() if name not in ("CC", "BCC")}
+    return kept | ({f"{PREFIX}cc": headers["CC"]} if "CC" in headers else {})
 
 
 def dead_headers(failed: Mapping[str, Any], reason: str, error: str) -> dict[str, Any]:

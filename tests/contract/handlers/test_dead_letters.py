@@ -85,6 +85,20 @@ async def test_letters_go_back_to_the_queue_they_came_from_and_begin_anew(
     assert seen == [(b"one", 1, "m1"), (b"two", 1, "m1"), (b"three", 1, "m1")]
 
 
+async def test_a_letter_goes_back_to_one_queue_whatever_copies_its_message_had(
+    bench: Bench, told: Told
+) -> None:
+    queue, other = await bench.queue(), await bench.queue("other")
+    await bench.channel.declare_queue(bench.dead, durable=True)
+    headers = {"CC": [other], "x-warren-queue": queue, "x-warren-reason": "failed"}
+    await bench.publish(bench.dead, b"one", headers=headers)  # as older versions wrote it
+    assert await bench.ready(other) == 1
+    assert (await told("replay", bench.group)).out == f"1 sent to '{queue}'\n"
+    back = await bench.next_of(queue)
+    assert dict(back.headers) == {"x-warren-cc": [other]}
+    assert [await bench.ready(each) for each in (bench.dead, other)] == [0, 1]
+
+
 async def test_some_of_the_letters_are_chosen_and_may_go_elsewhere(
     bench: Bench, told: Told
 ) -> None:

@@ -204,6 +204,25 @@ async def test_unordered_a_message_is_given_up_after_its_retries(bench: Bench) -
     ]
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_a_message_that_was_copied_to_other_queues_is_not_copied_again_when_it_fails(
+    bench: Bench, ordered: bool
+) -> None:
+    queue, other = await bench.queue(), await bench.queue("other")
+    app = bench.app()
+
+    @app.handler(queue, retries=1, backoff=0.05, ordered=ordered)
+    async def handle(message: warren.Message) -> None:
+        raise ValueError
+
+    await bench.publish(other, b"1", headers={"CC": [queue]})
+    async with app:
+        letter = await bench.next_of(bench.dead)
+        assert [await bench.ready(each) for each in (queue, other, bench.dead)] == [0, 1, 0]
+    assert letter.headers["x-warren-cc"] == [queue]
+    assert "CC" not in letter.headers
+
+
 async def cancels_itself(message: warren.Message) -> None:
     raise asyncio.CancelledError
 

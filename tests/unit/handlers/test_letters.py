@@ -59,3 +59,9 @@ class Mute(Exception):
 def test_an_error_that_can_not_say_what_it_is_still_makes_a_letter() -> None:
     assert letters.describe(Mute()).startswith("Mute: ")
     assert letters.describe(ValueError("half \ud83d")) == "ValueError: half ?"
+
+
+def test_a_letter_names_the_keys_of_copies_and_asks_for_none() -> None:
+    headers = letters.without_copies({"CC": ["audit"], "BCC": ["secret"], "mine": 1})
+    assert headers == {"x-warren-cc": ["audit"], "mine": 1}
+    assert letters.without_copies(headers) == headers
