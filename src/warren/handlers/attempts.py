@@ -24,6 +24,7 @@ from warren.clock import Clock
 from warren.errors import WarrenError
 from warren.handlers import letters, tracing
 from warren.handlers.decoding import Decoders
+from warren.handlers.failures import as_failure
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
 from warren.handlers.middleware import Stack
@@ -108,7 +109,7 @@ class Attempts:
             except NotBegun:
                 return
             except BaseException as error:
-                failure = _as_failure(error)
+                failure = as_failure(error)
                 if failure is None:
                     raise
                 self._counters.took(perf_counter() - began)
@@ -223,15 +224,3 @@ class Attempts:
             await self._shop.middleware.error(message, error)
         except Exception:
             log.exception("error() of a middleware failed on %r", message)
-
-
-def _as_failure(error: BaseException) -> Exception | None:
-    """The error of an attempt that failed; None if it is not the handler's own."""
-    if isinstance(error, Exception):
-        return error
-    if isinstance(error, SystemExit):
-        return letters.unusual(error)
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling():
-        return letters.unusual(error)
-    return None

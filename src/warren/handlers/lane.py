@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from warren.handlers.failures import as_failure
+
 if TYPE_CHECKING:
     from warren.client import Delivery
     from warren.handlers.policy import Handling
@@ -111,10 +113,13 @@ class Lane:
         """The last guard: an error that no rule is for must not leave the queue held and idle."""
         try:
             await run()
-        except Exception as error:
+        except BaseException as error:
+            failure = as_failure(error)
+            if failure is None:
+                raise
             log.exception("the work on queue %s has failed; it is given back", self.queue)
             self._begin_nothing()
-            self._broken(self.queue, error)
+            self._broken(self.queue, failure)
 
     async def _by_arrival(self) -> None:
         waiting, work, stopping = self._waiting, self._work, self._stopping

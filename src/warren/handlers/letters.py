@@ -57,13 +57,6 @@ def described_with_place(error: BaseException, function: Callable[..., Any]) -> 
     return f"{describe(error)} ({PurePath(frame.f_code.co_filename).name}:{line})"
 
 
-def unusual(error: BaseException) -> Exception:
-    """A handler must not end the process, or its own lane: that is a failure like another."""
-    failure = RuntimeError(f"the handler raised {describe(error)}")
-    failure.__cause__ = error
-    return failure
-
-
 def earlier_attempts(headers: Mapping[str, Any]) -> tuple[int, list[dict[str, Any]]]:
     """Which attempt this is, and what failed before.
 

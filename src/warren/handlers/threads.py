@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from warren.handlers import letters
+from warren.handlers.failures import unusual
 
 if TYPE_CHECKING:
     from warren.handlers.message import Message
@@ -104,6 +104,6 @@ def _called(
     try:
         return function(message), None
     except (KeyboardInterrupt, StopIteration) as error:
-        return None, letters.unusual(error)
+        return None, unusual(error)
     except BaseException as error:  # noqa: BLE001 - judged in the event loop
         return None, error

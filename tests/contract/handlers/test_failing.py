@@ -235,6 +235,18 @@ def exits_in_a_thread(message: warren.Message) -> None:
     sys.exit(3)
 
 
+class OutOfTime(BaseException):
+    """As ``pytest.fail.Exception`` and ``gevent.Timeout`` are: no ``Exception``."""
+
+
+async def raises_what_is_no_exception(message: warren.Message) -> None:
+    raise OutOfTime(3)
+
+
+def raises_what_is_no_exception_in_a_thread(message: warren.Message) -> None:
+    raise OutOfTime(3)
+
+
 def stops_iterating(message: warren.Message) -> None:
     next(iter(()))
 
@@ -249,6 +261,8 @@ async def replies_with_what_json_has_no_word_for(message: warren.Message) -> Any
         (cancels_itself, "RuntimeError: the handler raised CancelledError"),
         (exits, "RuntimeError: the handler raised SystemExit: 3"),
         (exits_in_a_thread, "RuntimeError: the handler raised SystemExit: 3"),
+        (raises_what_is_no_exception, "RuntimeError: the handler raised OutOfTime: 3"),
+        (raises_what_is_no_exception_in_a_thread, "RuntimeError: the handler raised OutOfTime: 3"),
         (stops_iterating, "RuntimeError: the handler raised StopIteration"),
         (replies_with_what_json_has_no_word_for, "TypeError: Object of type datetime"),
     ],

@@ -165,17 +165,30 @@ async def test_with_a_key_a_stopped_lane_begins_none_that_waits_behind_the_runni
     assert begun == [0]
 
 
-async def test_an_error_of_the_work_ends_the_lane_and_is_told() -> None:
+class OutOfTime(BaseException): ...
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (LookupError("a bug"), "a bug"),
+        (OutOfTime("late"), "the handler raised OutOfTime: late"),
+        (asyncio.CancelledError(), "the handler raised CancelledError"),
+    ],
+)
+async def test_an_error_of_the_work_ends_the_lane_and_is_told(
+    error: BaseException, said: str
+) -> None:
     told: list[tuple[str, str]] = []
     begun: list[int] = []
 
     async def work(item: Any) -> None:
         begun.append(item.number)
-        raise LookupError("a bug")
+        raise error
 
     lane = Lane("q", Handling(("q",)), None, lambda queue, error: told.append((queue, str(error))))
     lane.start(work)
     feed(lane, 3)
     await asyncio.wait_for(lane.stopping.wait(), 10)
     assert await lane.stop(10)
-    assert (told, begun, lane.in_flight) == ([("q", "a bug")], [0], 0)
+    assert (told, begun, lane.in_flight) == ([("q", said)], [0], 0)
