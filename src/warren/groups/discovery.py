@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 #: Where the management API is if nobody says so: as far from the AMQP port as by default.
 _PORT_DISTANCE = 10_000
+#: A group's own queues and the broker's: nobody's work, however wide a pattern is.
+_OWN = ("warren.", "amq.")
 _COLUMNS = "name,type,arguments,messages,consumers,exclusive,head_message_timestamp"
 
 
@@ -98,10 +100,7 @@ class Discovery:
         return facts
 
     def _matches(self, name: str) -> bool:
-        # A group's own queues are nobody's work, however wide the pattern.
-        return not name.startswith(("warren.", "amq.")) and any(
-            fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns
-        )
+        return any(matches(pattern, name) for pattern in self.patterns)
 
     async def _look_up(self, connection: Connection) -> dict[str, QueueFacts]:
         facts = {}
@@ -137,6 +136,14 @@ class Discovery:
 
 def is_pattern(queue: str) -> bool:
     return any(letter in queue for letter in "*?[")
+
+
+def matches(wanted: str, queue: str) -> bool:
+    """Whether a queue is the one of this name, or fits this pattern (``*``, ``?``, ``[ab]``)."""
+    if wanted == queue:
+        return True
+    fits = is_pattern(wanted) and fnmatch.fnmatchcase(queue, wanted)
+    return fits and not queue.startswith(_OWN)
 
 
 def _missing(name: str) -> QueueFacts:

@@ -16,7 +16,7 @@ from warren.handlers.middleware import Middleware, Stack
 from warren.handlers.options import check_app, check_function
 from warren.handlers.policy import Handling, from_options, label
 from warren.handlers.running import Plan, Running
-from warren.handlers.work import Handler
+from warren.handlers.work import Handler, check_letters
 
 if TYPE_CHECKING:
     from warren.handlers.trial import Trial
@@ -112,13 +112,15 @@ class App:
         """Join the group and begin to work.
 
         Raises:
-            ConfigError: there are no handlers, or an option can't be used.
+            ConfigError: there are no handlers, an option can't be used, or a handler takes the
+                queue that dead letters go to.
             ConnectError: the broker can't be reached.
         """
         if self._running is not None:
             raise ConfigError("app", "is running already")
         if not self._handlers:
             raise ConfigError("app", 'has no handlers: add one with @app.handler("a-queue")')
+        check_letters(self._handlers, f"warren.dead.{self.group}")
         running = Running(self._plan())
         await running.start()
         self._running = running

@@ -7,8 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from warren.groups.coordination.base import GroupState
-from warren.groups.discovery import is_pattern
-from warren.handlers.policy import matches
+from warren.groups.discovery import is_pattern, matches
 
 log = logging.getLogger(__name__)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from warren.client.backoff import Backoff
 from warren.errors import ConfigError
-from warren.groups.discovery import is_pattern
 from warren.handlers.options import check_known, is_count, is_number
 
 if TYPE_CHECKING:
@@ -113,11 +111,6 @@ def _check_concurrency(handling: Handling, where: str) -> None:
             f"{count} at once can't keep the order of a queue: give key=… (order kept a key) or "
             "ordered=False",
         )
-
-
-def matches(pattern: str, queue: str) -> bool:
-    """Whether a queue's name fits a name or pattern (``*``, ``?``, ``[ab]``), as in a group."""
-    return pattern == queue or (is_pattern(pattern) and fnmatchcase(queue, pattern))
 
 
 def from_options(queues: tuple[str, ...], options: dict[str, Any]) -> Handling:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from warren.client import Connection, Delivery, Properties, connect
 from warren.errors import ConfigError
-from warren.groups.discovery import is_pattern
+from warren.groups.discovery import is_pattern, matches
 from warren.handlers.outbox import encoded
-from warren.handlers.policy import matches
 from warren.server.broker import Broker
 
 if TYPE_CHECKING:

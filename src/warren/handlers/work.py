@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from warren.errors import GroupError
+from warren.errors import ConfigError, GroupError
+from warren.groups.discovery import matches
 from warren.groups.listener import Listener
 from warren.handlers import letters
 from warren.handlers.attempts import Attempts, Shop
 from warren.handlers.lane import Lane
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
-from warren.handlers.policy import AT_ONCE, Handling, matches
+from warren.handlers.policy import AT_ONCE, Handling, label
 
 if TYPE_CHECKING:
     from warren.client import Delivery
@@ -44,6 +45,25 @@ class Handler:
 
     def takes(self, queue: str) -> bool:
         return any(matches(pattern, queue) for pattern in self.handling.queues)
+
+
+def check_letters(handlers: Sequence[Handler], usual: str) -> None:
+    """Refuse a dead-letter queue whose letters would be handled here, given up, and so on.
+
+    ``usual`` is the queue of those that name none.
+    """
+    for each in handlers:
+        queue = each.handling.dead_letter or usual
+        taker = next((other for other in handlers if other.takes(queue)), None)
+        if queue == "broker" or taker is None:
+            continue
+        raise ConfigError(
+            f"{label(each.handling.queues)} dead_letter",
+            f"its dead letters go to '{queue}', which {taker.name} takes, "
+            f"{label(taker.handling.queues)}: a letter would be handled, given up, and come "
+            "there again, for ever. Give dead_letter= a queue that no handler of this app takes "
+            "(no pattern takes warren.*), or handle that queue in an app with another group",
+        )
 
 
 class Work(Listener):

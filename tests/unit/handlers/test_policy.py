@@ -6,8 +6,9 @@ import pytest
 
 from warren.client.backoff import Backoff
 from warren.errors import ConfigError, DecodeFailed, Reject, Retry
+from warren.groups.discovery import matches
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
-from warren.handlers.policy import Handling, from_options, matches
+from warren.handlers.policy import Handling, from_options
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,9 @@ def test_a_number_as_backoff_is_the_first_wait() -> None:
         ("q[1]", "q[1]", True),
         ("q[12]", "q2", True),
         ("q?", "q10", False),
+        ("*", "warren.dead.billing", False),
+        ("warren.*", "warren.dead.billing", False),
+        ("warren.dead.billing", "warren.dead.billing", True),
     ],
 )
 def test_a_queue_fits_a_name_or_a_pattern(pattern: str, queue: str, fits: bool) -> None:
