@@ -14,6 +14,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from warren.amqp.content import HEADER_START
+from warren.amqp.frames import OVERHEAD
+from warren.amqp.properties import Properties, encode_properties
 from warren.client.address import Address, parse_urls
 from warren.client.backoff import COMING_BACK, Backoff
 from warren.client.callbacks import call_each
@@ -164,6 +167,15 @@ class Connection:
     def server_properties(self) -> Mapping[str, Any]:
         """What the broker said about itself."""
         return self.link.session.server_properties
+
+    def fits(self, properties: Properties, spare: int = 0) -> bool:
+        """Whether a message can have these properties, and ``spare`` octets more.
+
+        They go in one frame. A broker closes the connection over one that is larger than agreed.
+        """
+        limit = self.link.session.frame_max
+        size = HEADER_START.size + len(encode_properties(properties)) + OVERHEAD
+        return limit == 0 or size + spare <= limit
 
     # -- channels --------------------------------------------------------------------------------
     async def channel(

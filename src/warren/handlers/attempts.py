@@ -148,21 +148,24 @@ class Attempts:
         at_ms = self._shop.clock.wall_ms()
         message.failed(letters.failure(attempt, error, self._shop.member(), at_ms))
         match after_failure(self._handling, attempt, error):
-            case TryAgain(after_s, here=True):
-                log.info("%s failed, again in %.2g s: %s", this, after_s, said)
-                self._counters.retried += 1
-                return not await self._stops_within(after_s)
-            case TryAgain(after_s):
+            case TryAgain(after_s, here):
+                properties = None if here else self._shop.outbox.for_later(message, attempt)
+                if properties is None:
+                    log.info("%s failed, again in %.2g s: %s", this, after_s, said)
+                    self._counters.retried += 1
+                    return not await self._stops_within(after_s)
                 log.info("%s failed, again after %.2g s: %s", this, after_s, said)
-                sent = await self._surely(
-                    lambda: self._shop.outbox.later(message, attempt, after_s), message
-                )
-                self._counters.retried += sent
+                self._counters.retried += await self._later(message, properties, after_s)
             case DeadLetter(reason):
                 log.warning("%s is given up (%s): %s", this, reason, said, exc_info=error)
                 sent = await self._give_up(message, attempt, reason, error)
                 self._counters.dead_lettered += sent
         return False
+
+    async def _later(self, message: Message, properties: Properties, after_s: float) -> bool:
+        return await self._surely(
+            lambda: self._shop.outbox.later(message, properties, after_s), message
+        )
 
     async def _give_up(
         self, message: Message, attempts: int, reason: str, error: Exception

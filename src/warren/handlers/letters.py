@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -105,6 +105,27 @@ def without_copies(headers: Mapping[str, Any]) -> dict[str, Any]:
 def dead_headers(failed: Mapping[str, Any], reason: str, error: str) -> dict[str, Any]:
     """The headers of one that is given up, on top of ``failed_headers``."""
     return {**failed, f"{PREFIX}reason": reason, f"{PREFIX}error": error}
+
+
+def shortened(headers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same headers, then with less and less of ours: queue, attempts and reason stay.
+
+    For a message whose own headers leave no room in a frame. Of its history the newest stays
+    longest.
+    """
+    yield dict(headers)
+    left = dict(headers)
+    history = left.pop(f"{PREFIX}history", None) or []
+    while history := history[(len(history) + 1) // 2 :]:
+        yield left | {f"{PREFIX}history": history}
+    yield dict(left)
+    for names in (("error",), ("exchange", "routing-key", "cc")):
+        left = {name: value for name, value in left.items() if name not in _named(names)}
+        yield dict(left)
+
+
+def _named(names: Iterable[str]) -> set[str]:
+    return {f"{PREFIX}{name}" for name in names}
 
 
 def clean_headers(headers: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 #: How long an unused delay queue stays, beyond its delay.
 KEEP_MS = 60_000
+#: What a broker may add to the headers of a message that expired, in octets: x-death, with names.
+DEATH_OCTETS = 2048
 #: Delays are rounded up to these steps, so that jitter does not make a queue a message.
 STEPS_MS = (100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 
@@ -84,7 +86,11 @@ class Outbox:
             body, routing_key=asked.reply_to or "", properties=filled
         )
 
-    async def later(self, message: Message, attempts: int, after_s: float) -> None:
+    def for_later(self, message: Message, attempts: int) -> Properties | None:
+        """What to send a message to a delay queue with; None: it has too many headers for that."""
+        return self._fitting(message, self._failed_headers(message, attempts), DEATH_OCTETS)
+
+    async def later(self, message: Message, properties: Properties, after_s: float) -> None:
         """Have the message come back to its queue after a time."""
         delay_ms = rounded_ms(after_s)
         name = f"warren.retry.{self._group}.{delay_ms}"
@@ -101,12 +107,11 @@ class Outbox:
             },
         )
         await channel.bind_queue(name, name)
-        headers = self._failed_headers(message, attempts)
         await (await self._channel()).publish(
             message.body,
             exchange=name,
             routing_key=message.queue,
-            properties=_kept(message, headers),
+            properties=properties,
             mandatory=True,
         )
 
@@ -120,11 +125,15 @@ class Outbox:
             self._dead_declared.add(queue)
         headers = self._failed_headers(message, attempts)
         headers = letters.dead_headers(headers, reason, letters.describe(error))
+        properties = self._fitting(message, headers)
+        if properties is None:
+            log.warning("%r goes to %s without a word: its headers fill a frame", message, queue)
+            properties = _bare(message)
         try:
             await (await self._channel()).publish(
                 message.body,
                 routing_key=queue,
-                properties=_kept(message, headers),
+                properties=properties,
                 mandatory=True,
             )
         except Exception:
@@ -141,6 +150,13 @@ class Outbox:
             async with await self._connection.channel() as channel:
                 await channel.declare_queue(queue, durable=True)
             log.info("declared the queue %s for dead letters", queue)
+
+    def _fitting(
+        self, message: Message, headers: Mapping[str, Any], spare: int = 0
+    ) -> Properties | None:
+        """With as much of ours in the headers as a frame has room for."""
+        tried = (_kept(message, each) for each in letters.shortened(headers))
+        return next((each for each in tried if self._connection.fits(each, spare)), None)
 
     def _failed_headers(self, message: Message, attempts: int) -> dict[str, Any]:
         return letters.failed_headers(
@@ -188,3 +204,9 @@ def _kept(message: Message, headers: Mapping[str, Any]) -> Properties:
     return replace(
         message.properties, headers=headers, expiration=None, user_id=None, delivery_mode=2
     )
+
+
+def _bare(message: Message) -> Properties:
+    """As it came, but for what must not be sent again: no larger than it was."""
+    headers = letters.clean_headers(letters.without_copies(message.headers))
+    return replace(message.properties, headers=headers, expiration=None, user_id=None)

@@ -65,3 +65,28 @@ def test_a_letter_names_the_keys_of_copies_and_asks_for_none() -> None:
     headers = letters.without_copies({"CC": ["audit"], "BCC": ["secret"], "mine": 1})
     assert headers == {"x-warren-cc": ["audit"], "mine": 1}
     assert letters.without_copies(headers) == headers
+
+
+def test_a_letter_without_room_tells_less_and_less_of_its_failures() -> None:
+    history = [letters.failure(n, ValueError(), "m", n) for n in range(5)]
+    failed = letters.failed_headers(
+        {"mine": 1, "CC": ["audit"]},
+        queue="q",
+        exchange="shop",
+        routing_key="o.eu",
+        history=history,
+        attempts=5,
+    )
+    whole = letters.dead_headers(failed, "failed", "ValueError")
+    tried = list(letters.shortened(whole))
+    assert tried[0] == whole
+    kept = [[one["attempt"] for one in each.get("x-warren-history", [])] for each in tried]
+    assert kept == [[0, 1, 2, 3, 4], [3, 4], [4], [], [], []]
+    gone = [sorted(set(whole) - set(each)) for each in tried[-2:]]
+    assert gone[0] == ["x-warren-error", "x-warren-history"]
+    assert tried[-1] == {
+        "mine": 1,
+        "x-warren-queue": "q",
+        "x-warren-attempts": 5,
+        "x-warren-reason": "failed",
+    }
