@@ -22,6 +22,8 @@ _PORTS = {"amqp": 5672, "amqps": 5671, "http": 15672, "https": 15671}
 HEARTBEAT_S = 60
 CONNECT_TIMEOUT_S = 10.0
 CHANNEL_MAX = 2047
+#: What is told where a password may have ended too early.
+_ENCODE = "in a user or a password, write / as %2F, ? as %3F, # as %23 and @ as %40"
 #: Parameters of a URI, named as RabbitMQ's own clients name them.
 PARAMETERS = (
     "auth_mechanism",
@@ -109,8 +111,8 @@ def parse_uri(uri: str, setting: str = "uri", **silent: Any) -> list[Endpoint]:
     """
     try:
         parts = urlsplit(uri)
-    except ValueError as error:
-        raise ConfigError(setting, str(error)) from None
+    except ValueError:  # whose words may quote all of it
+        raise ConfigError(setting, f"no host can be found in it; {_ENCODE}") from None
     if parts.scheme not in _SCHEMES:
         raise ConfigError(
             setting,
@@ -118,8 +120,22 @@ def parse_uri(uri: str, setting: str = "uri", **silent: Any) -> list[Endpoint]:
             "such as amqp://guest:guest@localhost/",
         )
     userinfo, _, hosts = parts.netloc.rpartition("@")
+    if _is_cut(parts):
+        problem = f"an @ stands behind the first /, ? or #; {_ENCODE}, and in a vhost @ as %40"
+        raise ConfigError(setting, problem)
     about = {**silent, **_told(parts, setting), **_user(userinfo)}
-    return [Endpoint(*_host(host, setting), **about) for host in hosts.split(",")]
+    # Whatever is behind the only @ was not meant as a part of the password.
+    is_public = bool(userinfo) and uri.count("@") == 1
+    return [Endpoint(*_host(host, setting, is_public), **about) for host in hosts.split(",")]
+
+
+def _is_cut(parts: SplitResult) -> bool:
+    """A password with a /, a ? or a # in it ends there: its rest is taken for what it is not."""
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    strange = "".join(name + value for name, value in given if name not in PARAMETERS)
+    if "@" in parts.fragment + strange:
+        return True
+    return "@" not in parts.netloc and "@" in parts.path
 
 
 def _told(parts: SplitResult, setting: str) -> dict[str, Any]:
@@ -161,12 +177,14 @@ def _user(userinfo: str) -> dict[str, str]:
     return {"user": unquote(user), "password": unquote(password)} if user else {}
 
 
-def _host(text: str, setting: str) -> tuple[str, int | None]:
+def _host(text: str, setting: str, is_public: bool) -> tuple[str, int | None]:
     try:
         parts = urlsplit(f"//{text}")
         port = parts.port
-    except ValueError as error:
-        raise ConfigError(setting, f"'{text}' is not a host and port: {error}") from None
+    except ValueError:  # whose words quote the port
+        problem = "is not a host and port: a port is 0 to 65535"
+        problem = f"'{text}' {problem}" if is_public else f"this {problem}; {_ENCODE}"
+        raise ConfigError(setting, problem) from None
     return unquote(parts.hostname or "localhost"), port
 
 
@@ -195,6 +213,6 @@ def _choice(given: Mapping[str, str], option: str, choices: tuple[str, ...], set
 
 
 def _safe(uri: str) -> str:
-    """A URI for people to read: without what may be a password."""
-    scheme, _, rest = uri.rpartition("@")
-    return f"{scheme.partition(':')[0]}:...@{rest}" if scheme else uri
+    """A URI for people to read: only what stands before anything that may be a password."""
+    begin, more, _ = uri.partition("@")[0].partition(":")
+    return f"{begin}:..." if more else begin

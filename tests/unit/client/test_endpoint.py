@@ -18,7 +18,10 @@ def test_a_uri_says_where_and_who() -> None:
     ("uri", "problem"),
     [
         ("ampq://ann:secret@broker", "does not begin with amqp://"),
-        ("amqp://ann:secret@broker:port", "Port"),
+        (
+            "amqp://ann:secret@broker:port",
+            "'broker:port' is not a host and port: a port is 0 to 65535",
+        ),
         ("amqp://ann:secret@broker?heartbeat=soon", "heartbeat .*'soon' is not a whole number"),
         ("amqp://ann:secret@broker?heartbeat=-1", "heartbeat .*'-1' is not a whole number"),
         ("amqp://ann:secret@broker?heartbaet=5", "no parameter 'heartbaet'; did you mean heartbea"),
@@ -30,6 +33,42 @@ def test_a_slip_in_a_uri_is_named_without_the_password(uri: str, problem: str) -
     with pytest.raises(ConfigError, match=problem) as caught:
         Endpoint.from_uri(uri)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "amqp://ann:sec/ret@broker/",
+        "amqp://ann:sec?ret@broker/",
+        "amqp://ann:sec#ret@broker/",
+        "amqp://ann:5?ret=ret@broker/",
+        "amqp://ann:5/ret@broker/",
+        "amqp://ann:sec@sec:x/ret@broker/",
+        "amqp://ann:s@e?ret@broker/",
+        "amqp://ann:se[c]ret@broker/",
+        "amqp://ann:sec\u2100ret@broker/",
+        "amqp://ann:sec/ret",
+        "ann:sec/ret",
+        "ampq://ann:sec@ret",
+    ],
+)
+def test_a_password_that_is_not_encoded_is_not_quoted(uri: str) -> None:
+    with pytest.raises(ConfigError, match=r"write / as %2F|does not begin with") as caught:
+        Endpoint.from_uri(uri)
+    assert "ret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "vhost"),
+    [
+        ("amqp://ann:secret@broker/shop@eu", "shop@eu"),
+        ("amqp://broker/shop%40eu", "shop@eu"),
+        ("amqp://broker/?name=ann@home", "/"),
+        ("http://broker:15672/#/queues", "/"),
+    ],
+)
+def test_signs_that_no_password_needs_stay_what_they_are(uri: str, vhost: str) -> None:
+    assert Endpoint.from_uri(uri).vhost == vhost
 
 
 def test_a_uri_says_how_tls_is_spoken() -> None:
