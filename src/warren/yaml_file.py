@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 from warren.errors import WarrenError
 
+_TEXT = "tag:yaml.org,2002:str"
 _TYPES = {
     str: "text",
     bool: "true or false",
@@ -42,11 +44,13 @@ class YamlFile:
         self, reader: Any, name: str, error: Callable[[str, int, str], WarrenError]
     ) -> None:
         self._reader, self._name, self._error = reader, name, error
+        self._filled: set[int] = set()
 
     def root(self, known: tuple[str, ...], *, fill: Callable[[str], str] | None = None) -> Entries:
         """The mapping that the file is; ``fill`` may put other text in the place of any.
 
-        It raises ValueError for what it can't fill.
+        What was filled in is text, whatever it looks like, unless something else is asked for. It
+        raises ValueError for what it can't fill.
         """
         node = self._reader.get_single_node()
         if node is None:
@@ -65,7 +69,8 @@ class YamlFile:
             except ValueError as problem:
                 raise self.error(node, str(problem)) from None
             if text != node.value and node.style is None:
-                node.tag = self._reader.resolve(yaml.ScalarNode, text, (True, False))
+                node.tag = _TEXT
+                self._filled.add(id(node))
             node.value = text
         else:
             for each in node.value:
@@ -107,6 +112,8 @@ class YamlFile:
         if name not in keys:
             return default
         node = keys[name].node
+        if id(node) in self._filled and kind is not str:
+            node.tag = self._reader.resolve(yaml.ScalarNode, node.value, (True, False))
         value = self.plain(node)
         if type(value) is kind:
             return value
@@ -115,8 +122,25 @@ class YamlFile:
             hint = f"; write '{node.value}'"
         raise self.error(node, f"{what}: {name} must be {_TYPES[kind]}{hint}")
 
+    def words(self, node: yaml.Node, what: str) -> dict[str, str]:
+        """A mapping whose values are taken as they are written: ``1_000`` is no number here."""
+        entries = self.mapping(node, what)
+        return {name: self.word(entry.node, f"{what}: {name}") for name, entry in entries.items()}
+
+    def word(self, node: yaml.Node, what: str) -> str:
+        """The text of a value, as it is written."""
+        if not isinstance(node, yaml.ScalarNode):
+            raise self.error(node, f"{what} must be text or a number")
+        if self.is_null(node):
+            hint = f"write '{node.value}'" if node.value else "nothing is there; write '' for that"
+            raise self.error(node, f"{what} must be text or a number; {hint}")
+        return str(node.value)
+
     def plain(self, node: yaml.Node) -> Any:
-        return self._reader.construct_object(node, deep=True)
+        try:
+            return self._reader.construct_object(node, deep=True)
+        except (ValueError, OverflowError) as problem:  # a date in a 13th month
+            raise self.error(node, f"can't be read: {problem}; in quotes it is text") from None
 
     @staticmethod
     def is_null(node: yaml.Node) -> bool:
@@ -132,16 +156,24 @@ def opened(
     text: str, name: str, error: Callable[[str, int, str], WarrenError]
 ) -> Iterator[YamlFile]:
     """The file while it is read; what is not YAML becomes an error of the same kind."""
-    reader = yaml.SafeLoader(text)
+    reader = None
     try:
+        reader = yaml.SafeLoader(text)
         yield YamlFile(reader, name, error)
+    except ReaderError as problem:
+        line = text.count("\n", 0, problem.position) + 1
+        sign = f"a character that no text has, #x{ord(text[problem.position]):04x}"
+        raise error(name, line, f"not YAML: {sign}") from None
+    except RecursionError:
+        raise error(name, 0, "not YAML that can be read: too many brackets in brackets") from None
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 0
         raise error(name, line, f"not YAML: {problem.problem or problem.context}") from None
     except yaml.YAMLError as problem:
         raise error(name, 0, f"not YAML: {' '.join(str(problem).split())}") from None
     finally:
-        reader.dispose()
+        if reader is not None:
+            reader.dispose()
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 
@@ -281,20 +281,14 @@ class _Reader:
         """A mapping of options, as the text that Spark takes."""
         if name not in keys or self._yaml.is_null(keys[name].node):
             return {}
-        found = {}
-        for key, entry in self._yaml.mapping(keys[name].node, name).items():
-            value: Any = self._yaml.plain(entry.node)
-            if not isinstance(value, str | int | float):
-                raise self._yaml.error(entry.node, f"{name}: {key} must be text or a number")
-            found[key] = str(value).lower() if isinstance(value, bool) else str(value)
-        return found
+        return self._yaml.words(keys[name].node, name)
 
     def _list(self, keys: Entries, name: str, what: str) -> tuple[str, ...]:
         return one_of(self._yaml, keys[name].node, f"{what}: {name}") if name in keys else ()
 
     def _parsed(self, entry: Entry, what: str, parse: Callable[[str], T]) -> T:
         try:
-            return parse(str(self._yaml.plain(entry.node)))
+            return parse(self._yaml.word(entry.node, what))
         except ValueError as problem:
             raise self._yaml.error(entry.node, f"{what}: {problem}") from None
 

@@ -117,7 +117,7 @@ class TableReader:
             problem = f"{what} needs a key and a watermark: {{key: order_id, watermark: 1h}}"
             raise self._yaml.error(keys["deduplicate"].node, problem)
         try:
-            watermark_s = span(str(self._yaml.plain(mine["watermark"].node)))
+            watermark_s = span(self._yaml.word(mine["watermark"].node, f"{what}: watermark"))
         except ValueError as problem:
             raise self._yaml.error(mine["watermark"].node, f"{what}: watermark {problem}") from None
         key = one_of(self._yaml, mine["key"].node, f"{what}: key")
@@ -129,8 +129,7 @@ class TableReader:
     def _csv(self, keys: Entries, what: str) -> dict[str, str]:
         if "csv" not in keys:
             return {}
-        mine = self._yaml.mapping(keys["csv"].node, f"{what}: csv")
-        return {name: str(self._yaml.plain(entry.node)) for name, entry in mine.items()}
+        return self._yaml.words(keys["csv"].node, f"{what}: csv")
 
     def _avro(self, keys: Entries, what: str) -> str | None:
         if "avro" not in keys:

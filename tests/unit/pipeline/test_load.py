@@ -76,6 +76,41 @@ def test_words_of_the_environment_are_filled_in() -> None:
     assert pipeline.every_s == 5
 
 
+@pytest.mark.parametrize(
+    "written", ["0123456", "1_000", "Yes", "12:30", "1.10", "2026-01-02", "1e3", "null", "~", ""]
+)
+def test_a_word_of_the_environment_stays_what_it_is(written: str) -> None:
+    text = f"source:\n  password: ${{PW}}\nname: ${{PW:-x}}\nfolder: data\n{SMALL}"
+
+    pipeline = load(text, environ={"PW": written})
+
+    assert pipeline.source == {"password": written}
+    assert pipeline.name == (written or "x")
+
+
+@pytest.mark.parametrize("written", ["0123456", "1_000", "Yes", "12:30", "1.10", "2026-13-02"])
+def test_options_are_taken_as_they_are_written(written: str) -> None:
+    pipeline = read(
+        f"""
+        queues: q
+        source: {{password: {written}}}
+        spark: {{conf: {{spark.app: {written}}}}}
+        tables: {{t: {{schema: id INT, options: {{a: {written}}}, csv: {{sep: {written}}}}}}}
+        """
+    )
+
+    (table,) = pipeline.tables
+    found = [pipeline.source, pipeline.conf, table.files.options, table.csv]
+    assert [list(each.values()) for each in found] == [[written]] * 4
+
+
+@pytest.mark.parametrize(("word", "wanted"), [("true", True), ("false", False)])
+def test_a_switch_can_come_from_the_environment(word: str, wanted: bool) -> None:
+    pipeline = load(f"statistics: ${{S}}\n{SMALL}", environ={"S": word})
+
+    assert (pipeline.statistics is not None) is wanted
+
+
 def test_two_dollars_are_one() -> None:
     text = "queues: q\ntables: {t: {schema: id INT, sql: \"SELECT '$${x}' AS x FROM messages\"}}"
 
@@ -120,6 +155,22 @@ def test_files_that_pages_show_can_be_used(page: str) -> None:
     [
         ("", "/jobs/shop.yaml: the file is empty"),
         ("queues: [a", "/jobs/shop.yaml:1: not YAML: "),
+        (
+            "queues: a\nname: \0x",
+            "/jobs/shop.yaml:2: not YAML: a character that no text has, #x0000",
+        ),
+        ("queues: " + "[" * 2000, "/jobs/shop.yaml: not YAML that can be read: too many brackets"),
+        (
+            f"name: 2026-13-02\n{SMALL}",
+            ":1: can't be read: month must be in 1..12; in quotes it is",
+        ),
+        (f"every: 12:30\n{SMALL}", ":1: every: must be a number of seconds"),
+        (f"source:\n  user:\n{SMALL}", ":2: source: user must be text or a number; nothing is"),
+        (f"source:\n  user: [a]\n{SMALL}", ":2: source: user must be text or a number"),
+        (
+            "queues: a\ntables:\n  t: {schema: id INT, csv: {nullValue: NULL}}",
+            ":3: table 't': csv: nullValue must be text or a number; write 'NULL'",
+        ),
         (f"quues: a\n{TABLE}", ":1: the file: unknown key 'quues'; did you mean 'queues'?"),
         (TABLE, "/jobs/shop.yaml: which queues? Say 'queues: [orders, payments.*]'"),
         ("queues: a", "which tables?"),

@@ -130,6 +130,7 @@ def test_a_merge_key_brings_what_another_entry_says() -> None:
         ("vhost: 5", 1, "the file: vhost must be text; write '5'"),
         ("queues:\n  a: {b", 2, "not YAML: "),
         ("queues:\n\ta: b", 2, "not YAML: found character '\\t' that cannot start any token"),
+        ("queues:\n  a\0: {}", 2, "not YAML: a character that no text has, #x0000"),
         ("a: b\n---\nc: d", 2, "not YAML: but found another document"),
         (
             "queues:\n  a:\n    arguments: {x: !!python/name:os.system ''}",
