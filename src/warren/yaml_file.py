@@ -77,7 +77,7 @@ class YamlFile:
                 for part in each if isinstance(each, tuple) else (each,):
                     self._fill(part, fill, seen)
 
-    def settings(self, entry: Entry, what: str, known: tuple[str, ...]) -> Entries:
+    def settings(self, entry: Entry, what: str, known: tuple[str, ...] | None) -> Entries:
         """As ``mapping``; ``orders:`` with nothing behind it has all the defaults."""
         return {} if self.is_null(entry.node) else self.mapping(entry.node, what, known)
 

@@ -171,8 +171,7 @@ class _Batch:
             rows = bad.withColumn("headers", f.map_concat(headers, reason)).select(rows.columns)
             if place.routing_key is not None:
                 rows = rows.drop("routing_key")
-            options = {"exchange": place.exchange, "routingKey": place.routing_key or ""}
-            self._send(rows.coalesce(1), **options)
+            self._send(rows.coalesce(1), place.options)
 
     def _publish(self, publish: Publish) -> None:
         rows = as_messages(self._run(publish.sql)).coalesce(1)
@@ -186,13 +185,9 @@ class _Batch:
         seen = Observation()
         rows = rows.withColumn("message_id", f.coalesce(given.cast("string"), made))
         rows = rows.observe(seen, f.count(f.lit(1)).alias("rows"))
-        options = {"exchange": publish.exchange, "routingKey": publish.routing_key}
-        if publish.type is not None:
-            options["type"] = publish.type
-        options["onUnroutable"] = publish.on_unroutable
-        self._send(rows, contentType="application/json", **options)
+        self._send(rows, publish.options)
         self._count.published[publish.name] += int(seen.get["rows"])
 
-    def _send(self, rows: DataFrame, **options: str) -> None:
+    def _send(self, rows: DataFrame, options: dict[str, str]) -> None:
         writer = rows.write.format("rabbitmq").options(**self._pipeline.connection)
         writer.options(**options).mode("append").save()

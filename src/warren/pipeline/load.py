@@ -10,10 +10,12 @@ from typing import TypeVar
 
 import yaml
 
-from warren.errors import ConfigError, PipelineError
+from warren.errors import PipelineError
+from warren.pipeline.load_options import check_sinks, check_source
 from warren.pipeline.load_table import TableReader, one_of
 from warren.pipeline.model import FILE_FORMATS, Files, Pipeline, Publish, Quarantine, Table, Take
-from warren.spark.options import SourceOptions, span
+from warren.pipeline.places import place, same
+from warren.spark.options import span
 from warren.yaml_file import Entries, Entry, YamlFile, opened, unknown
 
 _KNOWN = (
@@ -36,7 +38,6 @@ _KNOWN = (
 RESERVED = ("ledger", "checkpoint", "keys", "quarantine", "statistics", "messages")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
-_OURS = {"uri": "broker", "url": "broker", "queues": "queues", "ledger": "ledger"}
 _HERE = "amqp://guest:guest@127.0.0.1:5672/"
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class _Reader:
     def read(self, fill: Callable[[str], str]) -> Pipeline:
         keys = self._yaml.root(_KNOWN, fill=fill)
         name = self._text(keys, "name", Path(self._file).stem if self._file != "-" else "pipeline")
-        folder = self._place(self._text(keys, "folder", f"{name}-data"))
+        folder = self._place(keys, "folder", "the file", f"{name}-data")
         spark = self._part(keys, "spark", ("master", "conf"))
         source = self._words(keys, "source")
         pipeline = Pipeline(
@@ -94,10 +95,10 @@ class _Reader:
             file=self._file,
             broker=self._broker or self._text(keys, "broker", _HERE),
             queues=self._queues(keys),
-            ledger=self._place(self._text(keys, "ledger", f"{folder}/ledger")),
-            checkpoint=self._place(self._text(keys, "checkpoint", f"{folder}/checkpoint")),
+            ledger=self._place(keys, "ledger", "the file", f"{folder}/ledger"),
+            checkpoint=self._place(keys, "checkpoint", "the file", f"{folder}/checkpoint"),
             keys=f"{folder}/keys",
-            tables=tuple(self._tables(keys, folder)),
+            tables=self._tables(keys, folder),
             quarantine=self._quarantine(keys, folder),
             publish=tuple(self._named(keys, "publish", self._publish)),
             statistics=self._statistics(keys, folder),
@@ -108,7 +109,7 @@ class _Reader:
             conf=self._words(spark, "conf"),
             lines={name: entry.line for name, entry in keys.items()},
         )
-        self._check_source(pipeline, keys)
+        self._check_options(pipeline, keys)
         self._check_places(pipeline)
         return pipeline
 
@@ -127,21 +128,11 @@ class _Reader:
             return 0.0
         return self._parsed(keys["every"], "every", span)
 
-    def _check_source(self, pipeline: Pipeline, keys: Entries) -> None:
-        """What the source would refuse, it refuses here."""
-        entries = self._yaml.mapping(keys["source"].node, "source") if pipeline.source else {}
-        for name, entry in entries.items():
-            if name.lower() in _OURS:
-                problem = f"'{name}' stands at the top of the file, as '{_OURS[name.lower()]}'"
-                raise PipelineError(self._file, entry.line, f"source: {problem}")
-        try:
-            SourceOptions.parse(source_options(pipeline))
-        except ConfigError as error:
-            lower = {name.lower(): entry.line for name, entry in entries.items()}
-            option = error.option.lower()
-            line = lower.get(option) or pipeline.lines.get(_OURS.get(option, ""), 0)
-            where = "broker" if option in ("uri", "url") else error.option
-            raise PipelineError(self._file, line, f"{where}: {error.problem}") from None
+    def _check_options(self, pipeline: Pipeline, keys: Entries) -> None:
+        """What source and sink would refuse, they refuse here."""
+        below = self._yaml.mapping(keys["source"].node, "source") if pipeline.source else {}
+        check_source(pipeline, below)
+        check_sinks(pipeline)
 
     def _check_places(self, pipeline: Pipeline) -> None:
         """Nobody may write where somebody else does: the last one's files would be all."""
@@ -160,16 +151,15 @@ class _Reader:
         for table in pipeline.tables:
             line = table.lines.get("path", table.line)
             places.append((f"table '{table.name}'", table.files.path, line))
-        seen: dict[str, str] = {}
-        for what, path, line in places:
-            other = seen.setdefault(_normal(path), what)
-            if other != what:
-                problem = f"{what}: path {path} is where {other} is; each needs a folder of its own"
-                raise PipelineError(self._file, line, problem)
+        if found := same((what, path) for what, path, _ in places):
+            path, line = next((path, line) for what, path, line in places if what == found[0])
+            problem = f"{found[0]}: path {path} is where {found[1]} is"
+            raise PipelineError(self._file, line, f"{problem}; each needs a folder of its own")
 
     # -- tables --------------------------------------------------------------------------------
-    def _tables(self, keys: Entries, folder: str) -> Iterable[Table]:
-        if "tables" not in keys or self._yaml.is_null(keys["tables"].node):
+    def _tables(self, keys: Entries, folder: str) -> tuple[Table, ...]:
+        entries = self._yaml.settings(keys["tables"], "tables", None) if "tables" in keys else {}
+        if not entries:
             raise PipelineError(
                 self._file,
                 keys["tables"].line if "tables" in keys else 0,
@@ -177,9 +167,14 @@ class _Reader:
             )
         reader = TableReader(self._yaml, self._files, self._here)
         names: dict[str, str] = {}
-        for name, entry in self._yaml.mapping(keys["tables"].node, "tables").items():
+        tables = []
+        for name, entry in entries.items():
             self._check_name(name, entry, "table", names)
-            yield reader.read(name, entry, folder)
+            tables.append(reader.read(name, entry, folder))
+        if all(table.schema is None for table in tables):
+            problem = "no table takes messages: at least one needs a schema"
+            raise PipelineError(self._file, keys["tables"].line, problem)
+        return tuple(tables)
 
     def _check_name(self, name: str, entry: Entry, what: str, names: dict[str, str]) -> None:
         if not _NAME.fullmatch(name):
@@ -200,7 +195,7 @@ class _Reader:
             problem = f"{what}: {unknown('format', kind, FILE_FORMATS)}"
             raise self._yaml.error(keys["format"].node, problem)
         return Files(
-            path=self._place(self._yaml.value(keys, "path", str, what, default)),
+            path=self._place(keys, "path", what, default),
             format=kind,
             partition_by=self._list(keys, "partition_by", what),
             options=self._words(keys, "options"),
@@ -216,6 +211,9 @@ class _Reader:
             problem = "quarantine: routing_key is for an exchange, and none is named"
             raise self._yaml.error(mine["routing_key"].node, problem)
         has_table = exchange is None or "path" in mine or "format" in mine
+        if "options" in mine and not has_table:
+            problem = "quarantine: options are for files; say a path or a format too, or drop them"
+            raise PipelineError(self._file, mine["options"].line, problem)
         return Quarantine(
             files=self._files(mine, what, default) if has_table else None,
             exchange=exchange,
@@ -238,7 +236,11 @@ class _Reader:
         node = keys["ignore"].node
         reader = TableReader(self._yaml, self._files, self._here)
         for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            yield reader.take(each, "ignore")
+            take = reader.take(each, "ignore")
+            if take == Take(line=take.line):
+                problem = "ignore: {} is every message; say which, such as {type: noise}"
+                raise self._yaml.error(each, problem)
+            yield take
 
     def _publish(self, name: str, entry: Entry) -> Publish:
         what = f"publish '{name}'"
@@ -292,26 +294,18 @@ class _Reader:
         except ValueError as problem:
             raise self._yaml.error(entry.node, f"{what}: {problem}") from None
 
-    def _place(self, path: str) -> str:
-        """From the file's folder, unless it says where from."""
-        if "://" in path or Path(path).is_absolute():
-            return path
-        return str((self._here / path).absolute())
-
-
-def _normal(path: str) -> str:
-    scheme, found, rest = path.rpartition("://")
-    return f"{scheme}{found}{os.path.normpath(rest)}"
+    def _place(self, keys: Entries, name: str, what: str, default: str) -> str:
+        """A folder: from the file's, unless it says where from."""
+        path: str = self._yaml.value(keys, name, str, what, default)
+        try:
+            if not path:
+                raise ValueError("must not be empty")
+            return place(path, self._here)
+        except ValueError as problem:
+            node: yaml.Node | int = keys[name].node if name in keys else 0
+            where = name if what == "the file" else f"{what}: {name}"
+            raise self._yaml.error(node, f"{where}: {problem}") from None
 
 
 def _article(key: str) -> str:
     return "an exchange to publish to" if key == "exchange" else "a query, 'sql: SELECT …'"
-
-
-def source_options(pipeline: Pipeline) -> dict[str, str]:
-    """What ``format("rabbitmq")`` is told."""
-    return {
-        **pipeline.connection,
-        "queues": ",".join(pipeline.queues),
-        "ledger": pipeline.ledger,
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,7 +162,7 @@ class TableReader:
 
     def _file(self, keys: Entries, name: str, what: str) -> bytes:
         given: str = self._yaml.value(keys, name, str, what)
-        place = self._here / given
+        place = self._here / os.path.expanduser(given)
         try:
             if place.stat().st_size > _MOST_OCTETS:
                 raise OSError(f"larger than {_MOST_OCTETS >> 20} MiB")

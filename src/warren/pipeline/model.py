@@ -78,6 +78,11 @@ class Quarantine:
     routing_key: str | None = None
     line: int = 0
 
+    @property
+    def options(self) -> dict[str, str]:
+        """What the sink is told."""
+        return {"exchange": self.exchange or "", "routingKey": self.routing_key or ""}
+
 
 @dataclass(frozen=True, slots=True)
 class Publish:
@@ -90,6 +95,17 @@ class Publish:
     type: str | None = None
     on_unroutable: str = "fail"
     lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the sink is told."""
+        return {
+            "exchange": self.exchange,
+            "routingKey": self.routing_key,
+            **({"type": self.type} if self.type is not None else {}),
+            "onUnroutable": self.on_unroutable,
+            "contentType": "application/json",
+        }
 
 
 @dataclass(frozen=True, slots=True)

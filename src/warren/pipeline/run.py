@@ -15,7 +15,8 @@ from warren.errors import PipelineError, PipelineStopped, WarrenError
 from warren.pipeline.batch import Batches
 from warren.pipeline.check import Checked, check
 from warren.pipeline.count import BatchCount
-from warren.pipeline.load import load, source_options
+from warren.pipeline.load import load
+from warren.pipeline.load_options import source_options
 from warren.pipeline.model import Pipeline
 from warren.spark.backlog import Backlog
 from warren.spark.options import SourceOptions

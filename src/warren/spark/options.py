@@ -242,6 +242,15 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 
 
+def _management(uri: str) -> Endpoint:
+    option = "managementUri"
+    found = parse_uri(uri, option)[0]
+    if found.scheme not in ("http", "https"):
+        problem = f"begins with {found.scheme}://, not with http:// or https://"
+        raise ConfigError(option, problem, SOURCE)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """What the source was told; pickles to executors, shows no secret."""
@@ -272,7 +281,7 @@ class SourceOptions:
             endpoints=endpoints(given, values),
             queues=queues,
             ledger=values["ledger"],
-            management_uri=Endpoint.from_uri(uri) if uri else None,
+            management_uri=_management(uri) if uri else None,
             max_messages=values["maxMessagesPerTrigger"],
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],
