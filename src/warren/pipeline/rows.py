@@ -109,15 +109,22 @@ def parsed(table: Table, schema: StructType) -> Column:
     options = {"columnNameOfCorruptRecord": _BAD, "mode": "PERMISSIVE"}
     whole = StructType().add(_ROW, schema).add(_END, "boolean").add(_BAD, "string")
     # from_json() stops after the first value and does not see what follows it: another object,
-    # cut text, anything. As a part of a larger object, there can be nothing but its end.
-    json = f.from_json(
-        f.concat(f.lit(f'{{"{_ROW}":'), TEXT, f.lit(f',"{_END}":true}}')), whole, options
-    )
+    # cut text, anything. As a part of a larger object, there can be nothing but its end, or
+    # another field of it; as an item of a list, its end, or another item. So it is alone if it is
+    # good for both.
+    in_list = StructType().add(_END, "boolean").add(_BAD, "string")
+    is_alone = f.from_json(_between("[", "]"), in_list, options)[_END]
+    json = f.when(is_alone, f.from_json(_between("", ""), whole, options))
     bodies = f.when(f.col(KIND) == "csv", _from_csv(table, schema, options))
     if [field.dataType.simpleString() for field in schema.fields] == ["string"]:
         line = f.struct(f.col(TEXT).alias(schema.names[0]))
         bodies = bodies.when(f.col(KIND) == "text", _whole(line, f.lit(None).cast("string")))
     return bodies.otherwise(json)
+
+
+def _between(begin: str, end: str) -> Column:
+    """The body as the first field of an object that has an end."""
+    return f.concat(f.lit(f'{{"{_ROW}":{begin}'), TEXT, f.lit(f'{end},"{_END}":true}}'))
 
 
 def _from_csv(table: Table, schema: StructType, options: dict[str, str]) -> Column:
