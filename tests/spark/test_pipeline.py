@@ -548,3 +548,16 @@ def test_a_folder_that_cant_be_written_is_told_in_a_line(job: Job, wire: Channel
 
     total = job.run("queues: nowhere\ntables: {t: {schema: id INT}}")
     assert (total.drained, job.column("t", "id")) == (1, [1])
+
+
+def test_a_checkpoint_that_cant_be_written_is_told_in_a_line(job: Job, wire: Channel) -> None:
+    wire.declare("unmarked")
+    wire.publish("unmarked", order(1))
+    wire.sync()
+
+    with pytest.raises(PipelineStopped) as stopped:
+        job.run("queues: unmarked\ncheckpoint: job.yaml/c\ntables: {t: {schema: id INT}}")
+
+    assert "\n" not in str(stopped.value)
+    assert "An error occurred while calling" not in str(stopped.value)
+    assert ready(wire, "unmarked") == 1

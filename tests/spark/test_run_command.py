@@ -139,6 +139,7 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
             "bad.yaml:2: the file: unknown key 'tabels'; did you mean 'tables'?",
         ),
         ("warren run pipeline.yaml --one", "there is no option --one; did you mean --once?"),
+        ("warren run pipeline.yaml --master lokal", "'lokal' is no master of Spark's; there are"),
         (
             "warren run pipeline.yaml --url amqp://guest:secret@127.0.0.1:9/",
             "no broker answers at guest@127.0.0.1:9",

@@ -70,6 +70,7 @@ FOREIGN: dict[str, set[str]] = {
     "msgpack": {"pipeline"},
     "zstandard": {"content_encoding"},
     "pyspark": {"spark", "pipeline", "cli.scenes.shop_job"},
+    "py4j": {"pipeline"},
     "pyarrow": {"spark", "pipeline", "cli.scenes.shop_job"},
 }
 

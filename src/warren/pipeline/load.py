@@ -12,6 +12,7 @@ import yaml
 
 from warren.errors import PipelineError
 from warren.pipeline.load_options import check_sinks, check_source
+from warren.pipeline.load_spark import wrong_master, wrong_setting
 from warren.pipeline.load_table import TableReader, one_of
 from warren.pipeline.model import FILE_FORMATS, Files, Pipeline, Publish, Quarantine, Table, Take
 from warren.pipeline.places import place, same
@@ -105,8 +106,8 @@ class _Reader:
             ignore=tuple(self._ignored(keys)),
             every_s=self._every(keys),
             source=source,
-            master=self._yaml.value(spark, "master", str, "spark", "local[2]"),
-            conf=self._words(spark, "conf"),
+            master=self._master(spark),
+            conf=self._conf(spark),
             lines={name: entry.line for name, entry in keys.items()},
         )
         self._check_options(pipeline, keys)
@@ -127,6 +128,20 @@ class _Reader:
         if "every" not in keys:
             return 0.0
         return self._parsed(keys["every"], "every", span)
+
+    def _master(self, spark: Entries) -> str:
+        master: str = self._yaml.value(spark, "master", str, "spark", "local[2]")
+        if problem := wrong_master(master):
+            raise self._yaml.error(spark["master"].node, f"spark: master: {problem}")
+        return master
+
+    def _conf(self, spark: Entries) -> dict[str, str]:
+        conf = self._words(spark, "conf")
+        for name, value in conf.items():
+            if problem := wrong_setting(name, value):
+                entry = self._yaml.mapping(spark["conf"].node, "conf")[name]
+                raise PipelineError(self._file, entry.line, f"spark: {problem}")
+        return conf
 
     def _check_options(self, pipeline: Pipeline, keys: Entries) -> None:
         """What source and sink would refuse, they refuse here."""

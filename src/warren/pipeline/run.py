@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
-from warren.errors import PipelineError, PipelineStopped, WarrenError
+from warren.errors import ConfigError, PipelineError, PipelineStopped, WarrenError
 from warren.pipeline.batch import Batches
 from warren.pipeline.check import Checked, check
 from warren.pipeline.count import BatchCount
 from warren.pipeline.load import load
 from warren.pipeline.load_options import source_options
+from warren.pipeline.load_spark import wrong_master
 from warren.pipeline.model import Pipeline
 from warren.spark.backlog import Backlog
 from warren.spark.options import SourceOptions
@@ -31,6 +33,8 @@ _BACKLOG_EVERY_S = 1.0
 _OURS = re.compile(r"warren\.errors\.[\w.]+: (.+)")
 #: What Java says of an error, the deepest reason last.
 _CAUSE = re.compile(r"(?m)^(?:Caused by)?: ([\w.$]+): (.+)$")
+#: What Spark raises, and its bridge to Java.
+_SPARKS = (PySparkException, Py4JError, OSError)
 _DEFAULT_EXCHANGE = ""
 
 
@@ -76,7 +80,10 @@ class Run:
 
         Raises:
             PipelineError: the file can't be used; names the line.
+            ConfigError: the master can't.
         """
+        if master and (problem := wrong_master(master)):
+            raise ConfigError("--master", problem)
         try:
             text = Path(file).read_text()
         except (OSError, UnicodeDecodeError) as error:
@@ -98,9 +105,19 @@ class Run:
         finally:
             self._backlog.close()
         spark_starts(self)
-        conf = dict(self.pipeline.conf)
-        self._spark = session(self.pipeline.name, master=self.pipeline.master, **conf)
+        self._spark = self._session()
         self._checked = check(self.pipeline, self._spark)
+
+    def _session(self) -> SparkSession:
+        pipeline = self.pipeline
+        try:
+            return session(pipeline.name, master=pipeline.master, **pipeline.conf)
+        except _SPARKS as error:
+            why = self._reason(error)
+            if "JAVA_GATEWAY_EXITED" in why:
+                why = "Java has ended; what it said stands above"
+            line = pipeline.lines.get("spark", 0)
+            raise PipelineError(pipeline.file, line, f"Spark can't be started: {why}") from None
 
     def _check_broker(self) -> None:
         self._backlog.require()
@@ -129,10 +146,9 @@ class Run:
             self.check()
         assert self._checked is not None
         self._batches = Batches(self._checked, self._batch_done)
-        query = self._start(self._batches, once=once)
         try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
+            self._start(self._batches, once=once).awaitTermination()
+        except _SPARKS as error:
             raise PipelineStopped(self.pipeline.name, self._reason(error)) from error
         finally:
             self._backlog.close()
@@ -170,7 +186,7 @@ class Run:
             self._waiting, self._asked_at = self._backlog.messages(), now
         self._told(Progress(batch, count, self._waiting))
 
-    def _reason(self, error: StreamingQueryException) -> str:
+    def _reason(self, error: Exception) -> str:
         """The cause, in the words of whoever knows it."""
         text = str(error)
         own = self._batches.error if self._batches is not None else None

@@ -151,6 +151,26 @@ def test_files_that_pages_show_can_be_used(page: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "master",
+    [
+        "local",
+        "local[*]",
+        "local[4]",
+        "local[*,3]",
+        "local-cluster[2,1,1024]",
+        "yarn",
+        "spark://a:7077",
+        "spark://a:7077,b:7077",
+        "k8s://https://host:6443",
+    ],
+)
+def test_any_master_of_sparks_will_do(master: str) -> None:
+    text = f"spark: {{master: '{master}', conf: {{spark.executor.memory: 2G}}}}\n{SMALL}"
+
+    assert read(text).master == master
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("", "/jobs/shop.yaml: the file is empty"),
@@ -267,6 +287,12 @@ def test_files_that_pages_show_can_be_used(page: str) -> None:
         (
             "queues: a\ntables:\n  t: {schema: id INT, deduplicate: {key: id, watermark: long}}",
             ":3: table 't': deduplicate: watermark must be",
+        ),
+        (f"spark:\n  master: lokal\n{SMALL}", ":2: spark: master: 'lokal' is no master of Spark's"),
+        (f"spark:\n  master: local[x]\n{SMALL}", ":2: spark: master: 'local[x]' is no master"),
+        (
+            f"spark:\n  conf:\n    spark.driver.memory: lots\n{SMALL}",
+            ":3: spark: spark.driver.memory: 'lots' is no size; write 512m or 4g",
         ),
         (f"quarantine: {{routing_key: x}}\n{SMALL}", ":1: quarantine: routing_key is for an"),
         (f"publish:\n  sold: {{sql: SELECT 1}}\n{SMALL}", ":2: publish 'sold' needs an exchange"),
