@@ -192,7 +192,7 @@ class Management:
 
 def _split(url: str) -> Any:
     """The parts of the URL; what is wrong with it is told without its password."""
-    shown = re.sub(r"//[^/]*@", "//", url)
+    shown = re.sub(r"//.*@", "//", url)  # a password may hold a slash, by mistake
     no_url = ConfigError("--url", f"{shown!r} is not like http://guest@localhost:15672", "address")
     try:
         parts = urlsplit(url)

@@ -82,6 +82,7 @@ def test_a_password_is_never_shown() -> None:
         ("ftp://alice:secret@h", "'ftp://h' is not like"),
         ("http://", "'http://' is not like"),
         ("http://alice:secret@[::1", "'http://[::1' is not like"),
+        ("http://alice:secret/secret@h", "'http://h' is not like"),
     ],
 )
 def test_a_url_that_is_none_is_told_without_its_password(url: str, problem: str) -> None:
