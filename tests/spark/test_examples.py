@@ -217,7 +217,7 @@ def test_the_pyspark_project_works_when_copied_and_stops_with_a_line_at_ctrl_c(
 
     assert job.returncode == 0, said
     assert said.splitlines()[-1] == "stopped; the next run goes on from here"
-    assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line]
+    assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line], said
 
 
 @pytest.mark.slow
