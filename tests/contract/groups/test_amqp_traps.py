@@ -154,27 +154,6 @@ async def test_very_many_queues_are_spread_over_connections(
     await workers.all_handled()
 
 
-async def test_a_handler_that_fails_gets_its_message_again_and_order_is_kept(
-    workers: Workers,
-) -> None:
-    (queue,) = await workers.declare(1)
-    worker = (await workers.join_many(1))[0]
-    worker._retry_s = 0.01
-    left = [3]
-
-    async def fail_at_first(_: str) -> None:
-        if left[0]:
-            left[0] -= 1
-            raise ValueError("not today")
-
-    worker.work = fail_at_first
-    await workers.publish(5)
-    await workers.all_handled()
-    done = [line.number for line in workers.lines if line.phase == "end"]
-    assert done == [0, 1, 2, 3, 4]
-    assert worker.held == {queue}
-
-
 async def test_a_slow_leaver_holds_up_only_the_queue_it_works_on(workers: Workers) -> None:
     await workers.declare(4)
     slow, other = await workers.join_many(2)

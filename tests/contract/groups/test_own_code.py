@@ -32,6 +32,10 @@ async def test_a_prefetch_function_that_fails_is_told_and_tried_again(
     await eventually(lambda: not problem())
 
 
+async def fails() -> None:
+    raise ValueError("not today")
+
+
 async def cancels_itself() -> None:
     raise asyncio.CancelledError
 
@@ -46,8 +50,8 @@ async def exits() -> None:
     sys.exit(3)
 
 
-@pytest.mark.parametrize("fail", [cancels_itself, waits_for_what_was_cancelled, exits])
-async def test_whatever_a_handler_raises_no_message_overtakes_the_one_that_failed(
+@pytest.mark.parametrize("fail", [fails, cancels_itself, waits_for_what_was_cancelled, exits])
+async def test_whatever_a_handler_raises_it_gets_its_message_again_and_order_is_kept(
     workers: Workers, fail: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture
 ) -> None:
     (queue,) = await workers.declare(1)
