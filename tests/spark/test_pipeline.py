@@ -375,6 +375,7 @@ def test_a_body_is_one_json_object_and_nothing_follows_it(job: Job, wire: Channe
         b'[{"id":11}]',
         b"null",
         b" ",
+        b'{"id":15, "note": "a\tb"}',
     ]:
         wire.publish("tails", body)
     wire.sync()
@@ -382,8 +383,9 @@ def test_a_body_is_one_json_object_and_nothing_follows_it(job: Job, wire: Channe
     total = job.run("queues: tails\ntables: {t: {schema: id INT}}")
 
     assert sorted(job.column("t", "id")) == [1, 2]
-    assert total.quarantined == 11
-    assert total.reasons["more than one JSON object"] >= 7
+    assert total.quarantined == 12
+    assert total.reasons["more than one JSON object"] == 7
+    assert total.reasons["more than one JSON object, or a bare tab or line break in a text"] == 2
     assert total.reasons["not a JSON object of its schema"] == 2
 
 

@@ -144,6 +144,15 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
             "warren run pipeline.yaml --url amqp://guest:secret@127.0.0.1:9/",
             "no broker answers at guest@127.0.0.1:9",
         ),
+        ("warren run pipeline.yaml --url=", "--url (argument): is empty; such as amqp://"),
+        (
+            "warren run pipeline.yaml --url http://guest:secret@localhost/",
+            "--url (argument): begins with http://, not with amqp:// or amqps://",
+        ),
+        (
+            "warren run pipeline.yaml --url amqp://guest:secret@localhost/?heartbeat=often",
+            "--url (argument): heartbeat: 'often' is not a whole number",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_a_line(start: Start, project: Path, line: str, said: str) -> None:

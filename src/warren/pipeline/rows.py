@@ -22,6 +22,8 @@ PARSED = "_parsed_"
 #: Stands for a table with messages that nobody wants.
 IGNORED = "_ignored"
 _ROW, _END, _BAD = "_row", "_end", "_corrupt"
+_MORE = "more than one JSON object"
+_CONTROL = r"[\x00-\x1f]"
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
@@ -68,9 +70,9 @@ def _problem(table: Table, schema: StructType) -> Column:
     if not _csv_holds(schema):
         text = "its table has columns that CSV can't hold"
     found = f.when(is_bad & is_csv, text)
-    more = f.when(f.get_json_object(TEXT, "$").isNull(), "not JSON").otherwise(
-        "more than one JSON object"
-    )
+    more = f.when(f.get_json_object(TEXT, "$").isNull(), "not JSON")
+    more = more.when(f.col(TEXT).rlike(_CONTROL), f"{_MORE}, or a bare tab or line break in a text")
+    more = more.otherwise(_MORE)
     found = found.when(is_bad & parsed[_END].isNull(), more)
     for each in schema.fields:
         there = f.get_json_object(TEXT, f"$['{each.name}']").isNotNull()

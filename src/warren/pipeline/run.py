@@ -80,8 +80,10 @@ class Run:
 
         Raises:
             PipelineError: the file can't be used; names the line.
-            ConfigError: the master can't.
+            ConfigError: the URL or the master can't.
         """
+        if url is not None:
+            _require_usable(url)
         if master and (problem := wrong_master(master)):
             raise ConfigError("--master", problem)
         try:
@@ -199,3 +201,13 @@ class Run:
             return f"{kind.rpartition('.')[2]}: {said}"
         first = str(own or text).strip().partition("\n")[0]
         return f"{type(own or error).__name__}: {first}"
+
+
+def _require_usable(url: str) -> None:
+    if not url.strip():
+        raise ConfigError("--url", "is empty; such as amqp://guest:guest@localhost/")
+    try:
+        SourceOptions.parse({"uri": url, "queues": "-"})
+    except ConfigError as error:
+        part = "" if error.option == "uri" else f"{error.option}: "
+        raise ConfigError("--url", f"{part}{error.problem}") from None
