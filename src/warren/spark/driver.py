@@ -115,7 +115,7 @@ class Driver:
         if ledger:
             self._ledger.require(ledger)
         queues = self._queues()
-        positions = self._with_new_streams(positions_of(start), queues)
+        positions = self._with_new(positions_of(start), queues)
         ready = self._ready(positions, queues)
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
@@ -135,14 +135,20 @@ class Driver:
         self._given = {**ends, **kept}
         return offset_of(ledger, self._given)
 
-    def _with_new_streams(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
-        """A stream that came while the query ran is read from the first message that it has."""
-        new = {
-            name: self._asked(partial(stream_start, queue=name, wanted="first"))
-            for name, info in queues.items()
-            if info.kind == STREAM and name not in positions
+    def _with_new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
+        """Where a queue begins that came while the query ran: a stream at the first message that
+        it has; others at the oldest that the ledger keeps of them, of an earlier query, or of a
+        batch that is not in the checkpoint."""
+        new = {name: info for name, info in queues.items() if name not in positions}
+        streams = [name for name, info in new.items() if info.kind == STREAM]
+        begin = {
+            name: self._asked(partial(stream_start, queue=name, wanted="first")) for name in streams
         }
-        return {**positions, **new}
+        if len(new) > len(streams):
+            shelves = self._ledger.shelves()
+            known = {name: shelves.of(name).starts for name in new.keys() - begin.keys()}
+            begin |= {name: starts[0] for name, starts in known.items() if starts}
+        return {**positions, **begin}
 
     def _kept(self, positions: Positions) -> Positions:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
@@ -188,7 +194,7 @@ class Driver:
         kinds = self._queues()
         tasks = self._options.min_partitions or default_tasks()
         suspicious, self._suspicious = self._suspicious, False
-        first = self._with_new_streams(positions_of(start), kinds)
+        first = self._with_new(positions_of(start), kinds)
         return [
             QueuePartition(
                 [
