@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from warren.amqp import methods as m
 from warren.amqp.tables import Table
 from warren.client.blocking import BlockingChannel, BlockingConnection
 from warren.client.kinds import KindProbe, QueueKind
-from warren.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from warren.errors import (
+    AccessRefused,
+    NotFound,
+    PreconditionFailed,
+    ResourceLocked,
+    Unavailable,
+)
+
+log = logging.getLogger(__name__)
 
 
 def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, int | None]:
-    """Ready messages of each queue, None where it is not there; asked all at once."""
+    """Ready messages of each queue, None where it is not there; asked all at once.
+
+    A queue whose node is down has nothing for anybody until it is back.
+    """
     counts: dict[str, int | None] = {}
     names = list(queues)
     while names:
@@ -24,9 +36,12 @@ def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, in
                 counts[names[0]] = channel.expect(m.QueueDeclareOk).message_count
                 names.pop(0)
             channel.close()
-        except NotFound:
+        except NotFound as refusal:
             # The channel is gone, and with it the questions behind this one.
-            counts[names.pop(0)] = None
+            is_down = isinstance(refusal, Unavailable)
+            if is_down:
+                log.warning("%s", refusal)
+            counts[names.pop(0)] = 0 if is_down else None
     return counts
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pyarrow as pa
@@ -21,10 +22,12 @@ from warren.errors import (
     AccessRefused,
     ClientError,
     ConnectionForced,
+    ConnectionLost,
     LedgerInUse,
     NotFound,
     QueueBusy,
     QueueMissing,
+    Unavailable,
 )
 from warren.spark.deliveries import to_batch
 from warren.spark.drain_again import Again
@@ -36,17 +39,18 @@ from warren.spark.drain_job import (
     lowest_priority,
     slices,
 )
-from warren.spark.ledger import Ledger, Segment
+from warren.spark.ledger import Ledger, Segment, Shelf
 from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
 from warren.spark.options import SourceOptions
 
 log = logging.getLogger(__name__)
 
-#: Queues drained at the same time over one connection.
+#: Queues drained at the same time over one connection, and segments written at the same time.
 _AT_ONCE = 100
-#: Octets of bodies in one segment, about; and at the most, whatever came: Arrow takes 2 GiB.
+_WRITERS = 16
+#: Octets of bodies in one segment, about; and at the most, whatever comes.
 _PART_BYTES = 32 << 20
-_MOST_BYTES = 2_000 << 20
+_MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
 _MOST_WEIGHTS = 10_000
@@ -91,39 +95,47 @@ class Drain:
         self._busy_s = busy_s
         self._reconnect_s = reconnect_s
         self._link: BlockingConnection | None = None
+        #: Segments to be written next, and what was taken for them.
+        self._ready: list[tuple[Job, Tap, Segment]] = []
+        self._writers: ThreadPoolExecutor | None = None
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
         """The rows of all ranges; of one queue in order."""
-        shelves = self._ledger.shelves()
         jobs: list[Job] = []
         for wanted in ranges:
-            segments, at = self._chain(wanted, wanted.start)
-            job = Job(wanted, at, wanted.mode, self._first_part(wanted.queue))
+            job = Job(wanted, wanted.start, wanted.mode, self._first_part(wanted.queue))
             job.suspicious = wanted.suspicious
             job.unsure = self._retried or wanted.suspicious
-            for segment in segments:
-                yield from slices(segment.batch)
-                job.part = self._part_size(segment)
-            shelf = shelves.of(wanted.queue)
-            held = (self._ledger.read(wanted.queue, start) for start in shelf.in_doubt)
-            job.resolving = [segment for segment in held if segment is not None]
-            job.unsure = job.unsure or shelf.unordered or bool(job.resolving)
-            job.blind = job.unsure
-            if not job.finished:
-                jobs.append(job)
+            yield from self._written(job)
+            jobs.append(job)
+        # Only now: another attempt may have written one of those that were just handed out.
+        shelves = self._ledger.shelves()
+        for job in jobs:
+            self._doubt(job, shelves.of(job.queue))
         try:
-            yield from self._drain_all(jobs)
+            yield from self._drain_all([job for job in jobs if not job.finished])
         finally:
+            if self._writers is not None:
+                self._writers.shutdown()
             if self._link is not None:
                 self._link.close()
 
-    def _chain(self, wanted: Range, at: int) -> tuple[list[Segment], int]:
-        segments, at = self._ledger.chain(wanted.queue, at, wanted.end)
-        for segment in segments:
+    def _written(self, job: Job) -> Iterator[pa.RecordBatch]:
+        """The rows that the ledger has by now, from where we are."""
+        for segment in self._ledger.chain(job.queue, job.at, job.range.end):
             if self._own_only and segment.run != self._run:
                 raise LedgerInUse(self._ledger.place, segment.run, self._run)
-        return segments, at
+            job.at = segment.end
+            job.part = self._part_size(segment)
+            yield from slices(segment.batch)
+
+    def _doubt(self, job: Job, shelf: Shelf) -> None:
+        """Segments whose acknowledgement the broker may not have read are cleared up first."""
+        held = (self._ledger.read(job.queue, start) for start in shelf.in_doubt)
+        job.resolving = [segment for segment in held if segment is not None]
+        job.unsure = job.unsure or shelf.unordered or bool(job.resolving)
+        job.blind = job.blind or job.unsure
 
     def _drain_all(self, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
         failing_since: float | None = None
@@ -168,6 +180,7 @@ class Drain:
 
     # -- one connection --------------------------------------------------------------------------
     def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
+        self._ready = []
         while True:
             left = [job for job in jobs if not job.finished]
             if not left:
@@ -179,6 +192,7 @@ class Drain:
             came = link.pump(_QUIET_S, gather=True)
             for job in left:
                 yield from self._advance(job, came)
+            yield from self._write_ready()
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
         tap = link.begin_channel(Tap)
@@ -201,11 +215,11 @@ class Drain:
                 tap.ask_whether_settled()
         elif tap.exhausted and self._expects_more(job, tap):
             tap.look_again()
-        elif (tap.done and tap.consuming) or self._too_late(job, tap):
+        elif (tap.done and tap.consuming) or self._too_late(job, tap) or self._too_much(job, tap):
             if job.clearing:
                 self._clear(job, tap)
             else:
-                yield from self._write_down(job, tap)
+                self._write_down(job, tap)
         elif not came:
             tap.ask()
 
@@ -226,9 +240,15 @@ class Drain:
             return False
         return True
 
+    def _too_much(self, job: Job, tap: Tap) -> bool:
+        """Messages are far heavier than those before them."""
+        return tap.took.body_bytes > _MOST_BYTES and not job.clearing
+
     # -- a queue that is not ours ----------------------------------------------------------------
     def _refused(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
         job.tap = None
+        if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
+            raise ConnectionLost(tap.connection.address, str(tap.refusal))
         if isinstance(tap.refusal, NotFound):
             yield from self._missing(job)
         elif isinstance(tap.refusal, AccessRefused) and job.mode == EXCLUSIVE:
@@ -256,9 +276,11 @@ class Drain:
         named = job.queue in self._options.queues  # else a pattern's, which may go as it came
         if named and not self._options.wait_for_queues:
             raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
-        for segment in job.resolving:  # its messages went with the queue
+        # What is in doubt, or being acknowledged, went with the queue.
+        for segment in [*job.resolving, *([job.settling] if job.settling else [])]:
             self._ledger.settle(job.queue, segment.start)
-        job.resolving = []
+        job.give_up_clearing()
+        job.settling = None
         yield from self._take_nothing(job)
 
     def _take_nothing(self, job: Job, *, unordered: bool = False) -> Iterator[pa.RecordBatch]:
@@ -271,7 +293,7 @@ class Drain:
             self._ledger.settle(job.queue, job.at, unordered=unordered)
             job.at = job.range.end
         else:
-            yield from self._written(job)
+            yield from self._beaten(job)
 
     # -- what the broker gives out again ---------------------------------------------------------
     def _clear(self, job: Job, tap: Tap) -> None:
@@ -333,7 +355,7 @@ class Drain:
             yield from self._take_nothing(job, unordered=True)
 
     # -- taking ----------------------------------------------------------------------------------
-    def _write_down(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _write_down(self, job: Job, tap: Tap) -> None:
         took = tap.took
         job.blind = job.sees_nothing(tap)
         cut = tap.keep_octets(_MOST_BYTES)
@@ -354,15 +376,36 @@ class Drain:
         end = job.range.end if last else job.at + wanted
         segment = Segment(job.queue, job.at, end, batch, received, self._run)
         self._probe("before segment", job.queue)
-        if not self._ledger.write(segment):
-            yield from self._beaten(job, tap)
-            return
+        self._ready.append((job, tap, segment))
+
+    def _write_ready(self) -> Iterator[pa.RecordBatch]:
+        """Segments that are ready at the same time are written at the same time: a disk syncs many
+        as fast as one, and an object store has many answers under way."""
+        ready, self._ready = self._ready, []
+        written = self._write_all([segment for _, _, segment in ready])
+        for (job, tap, segment), is_new in zip(ready, written, strict=True):
+            if is_new:
+                job.settling, job.retaken = segment, 0
+                job.had_fresh = len(tap.took.redelivered) < len(tap.took)
+        for (job, tap, segment), is_new in zip(ready, written, strict=True):
+            if is_new:
+                self._acknowledge(job, tap, segment)
+            else:
+                job.leave(tap)  # our messages go back
+                yield from self._beaten(job)
+
+    def _write_all(self, segments: list[Segment]) -> list[bool]:
+        if len(segments) < 2:
+            return [self._ledger.write(segment) for segment in segments]
+        if self._writers is None:
+            self._writers = ThreadPoolExecutor(_WRITERS, "warren ledger")
+        return list(self._writers.map(self._ledger.write, segments))
+
+    def _acknowledge(self, job: Job, tap: Tap, segment: Segment) -> None:
         self._probe("after segment", job.queue)
-        job.settling, job.retaken = segment, 0
-        job.had_fresh = len(took.redelivered) < len(took)
         self._probe("before ack", job.queue)
-        tap.filled = len(took) >= tap.window and not beyond
-        tap.settle(range(batch.num_rows))
+        tap.filled = segment.rows == len(tap.took) >= tap.window
+        tap.settle(range(segment.rows))
         self._probe("after ack", job.queue)
 
     def _settled(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
@@ -389,16 +432,10 @@ class Drain:
             job.leave(tap)
         yield from slices(segment.batch)
 
-    def _beaten(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
-        """Another attempt has written this offset: its segment counts, our messages go back."""
-        job.leave(tap)
+    def _beaten(self, job: Job) -> Iterator[pa.RecordBatch]:
+        """Another attempt has written this offset: its segment counts, and may be in doubt."""
         yield from self._written(job)
-
-    def _written(self, job: Job) -> Iterator[pa.RecordBatch]:
-        """The rows that the ledger has by now, from where we are."""
-        segments, job.at = self._chain(job.range, job.at)
-        for segment in segments:
-            yield from slices(segment.batch)
+        self._doubt(job, self._ledger.shelves().of(job.queue))
 
     # -- how much at once ------------------------------------------------------------------------
     def _first_part(self, queue: str) -> int:

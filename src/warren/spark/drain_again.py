@@ -24,6 +24,9 @@ from warren.spark.ledger_match import (
     with_ids,
 )
 
+#: What is compared weighs so many octets, about: it is all in memory.
+_MOST_BYTES = 256 << 20
+
 
 class Again:
     """Tells messages that the ledger holds, or that are here twice, from new ones."""
@@ -109,14 +112,16 @@ class Again:
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
         left = MOST_UNACKED - sum(segment.rows for segment in job.resolving)
+        room = _MOST_BYTES
         for start in reversed(self._ledger.shelves().of(job.queue).starts):
             about = None if start in doubtful else self._about(job, start)
             if about is None:
                 continue
             newest = newest or about.written_at
             left -= about.rows
-            if newest - about.written_at > self._retention_s or left < 0:
+            if newest - about.written_at > self._retention_s or left < 0 or room <= 0:
                 break
+            room -= about.octets
             found.append(start)
         return found
 
@@ -126,5 +131,6 @@ class Again:
             if segment is None:
                 return None
             ids = segment.batch.column("message_id").drop_null()
-            job.known[start] = Known(segment.rows, segment.written_at, ids)
+            octets = int(segment.batch.get_total_buffer_size())
+            job.known[start] = Known(segment.rows, octets, segment.written_at, ids)
         return job.known[start]

@@ -15,7 +15,7 @@ from warren.spark.ledger_match import Key, keys_of
 #: AMQP's prefetch has 16 bits.
 MOST_UNACKED = 65_535
 #: Messages of a queue's first part, when nothing is known about their size.
-FIRST_PART = 200
+FIRST_PART = 1_000
 #: How often a window is taken once more because messages in it seem to have come again.
 MOST_RETAKES = 3
 #: Octets of one batch for Spark, about.
@@ -40,6 +40,7 @@ class Known:
     """What is remembered of a segment in the ledger."""
 
     rows: int
+    octets: int
     written_at: float
     ids: pa.Array
 

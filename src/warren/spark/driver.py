@@ -73,9 +73,12 @@ class Driver:
         self._link: BlockingConnection | None = None
         self._now_only = False
         self._target: Positions | None = None
-        #: A new connection: the broker may have been restarted since the last batch.
-        self._suspicious = True
+        #: Queues that were read since the connection was made: before it, the broker may have been
+        #: restarted.
+        self._trusted: set[str] = set()
         self._was_connected = False
+        #: Queues that the ledger had nothing of.
+        self._new_to_ledger: set[str] = set()
         #: The end that was given last: what the ledger holds has been looked for up to there.
         self._given: Positions | None = None
         self._prune_at = 0.0
@@ -120,7 +123,8 @@ class Driver:
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
         kept = self._kept(positions) if ledger and positions != self._given else {}
-        everything = {queue: positions.get(queue, 0) + count for queue, count in ready.items()}
+        begin = {**positions, **kept}
+        everything = {queue: begin.get(queue, 0) + count for queue, count in ready.items()}
         if self._now_only and self._target is None:
             self._target = everything
         self.reported = offset_of(ledger, {**positions, **everything})
@@ -144,10 +148,12 @@ class Driver:
         begin = {
             name: self._asked(partial(stream_start, queue=name, wanted="first")) for name in streams
         }
-        if len(new) > len(streams):
+        plain = new.keys() - begin.keys() - self._new_to_ledger
+        if plain:
             shelves = self._ledger.shelves()
-            known = {name: shelves.of(name).starts for name in new.keys() - begin.keys()}
+            known = {name: shelves.of(name).starts for name in plain}
             begin |= {name: starts[0] for name, starts in known.items() if starts}
+            self._new_to_ledger.update(plain - begin.keys())
         return {**positions, **begin}
 
     def _kept(self, positions: Positions) -> Positions:
@@ -193,17 +199,19 @@ class Driver:
             self._ledger.require(ledger)
         kinds = self._queues()
         tasks = self._options.min_partitions or default_tasks()
-        suspicious, self._suspicious = self._suspicious, False
         first = self._with_new(positions_of(start), kinds)
+        planned = spread(first, positions_of(end), tasks)
+        trusted = self._trusted
+        self._trusted = trusted.union(queue for task in planned for queue, _, _ in task)
         return [
             QueuePartition(
                 [
-                    Range(queue, first, last, mode_of(kinds.get(queue)), suspicious)
+                    Range(queue, first, last, mode_of(kinds.get(queue)), queue not in trusted)
                     for queue, first, last in task
                 ],
                 ledger,
             )
-            for task in spread(first, positions_of(end), tasks)
+            for task in planned
         ]
 
     def commit(self, end: Offset) -> None:
@@ -249,7 +257,7 @@ class Driver:
             # Nobody sends heartbeats while Spark does something else.
             endpoints = [endpoint.but(heartbeat_s=0) for endpoint in self._options.endpoints]
             self._link = BlockingConnection.open(endpoints, name="warren spark driver")
-            self._suspicious = self._was_connected = True
+            self._trusted, self._was_connected = set(), True
         return self._link
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ import json
 import secrets
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
@@ -225,9 +225,8 @@ class Ledger:
         suffix = _UNORDERED if unordered else _SETTLED
         self.files.put_new(file_name(queue, start, suffix), b"", lasting=False)
 
-    def chain(self, queue: str, start: int, end: int) -> tuple[list[Segment], int]:
-        """The segments from ``start`` on, and where the next one would begin."""
-        segments: list[Segment] = []
+    def chain(self, queue: str, start: int, end: int) -> Iterator[Segment]:
+        """The segments from ``start`` on, each read when it is asked for: they may be many."""
         at = start
         while at < end:
             segment = self.read(queue, at)
@@ -240,9 +239,8 @@ class Ledger:
                     f"Spark asks for {start} to {end}, but a segment reaches from {at} to "
                     f"{segment.end}; two queries may have used this ledger",
                 )
-            segments.append(segment)
+            yield segment
             at = segment.end
-        return segments, at
 
     # -- forgetting ------------------------------------------------------------------------------
     def prune(self, committed: Mapping[str, int], *, older_than: float) -> int:

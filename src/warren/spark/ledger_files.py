@@ -85,6 +85,8 @@ class LocalFiles:
 
     def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
         with _explained(self.place):
+            if not data and not lasting:
+                return _touch(self._folder / name)
             self._folder.mkdir(parents=True, exist_ok=True)
             temporary = self._folder / f"{_TEMPORARY}{secrets.token_hex(6)}"
             try:
@@ -113,6 +115,15 @@ class LocalFiles:
             return (self._folder / name).stat().st_mtime
         except OSError:
             return 0.0
+
+
+def _touch(path: Path) -> bool:
+    """An empty file is whole at once."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _write(path: Path, data: bytes | bytearray, *, lasting: bool) -> None:

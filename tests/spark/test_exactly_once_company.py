@@ -1,0 +1,110 @@
+"""A task that is not alone: another attempt at its range, a queue that is deleted, a node that is
+down."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pika import spec
+
+from tests.spark.drains import Task, publish
+from tests.support.brokers import RabbitBroker
+from tests.support.eventually import eventually
+from tests.support.wire import Channel, Connection
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_questions import count_ready
+from warren.errors import ConnectionLost
+
+POINTS = ["before segment", "after segment", "after ack", "before settled"]
+
+
+@pytest.fixture
+def queue(channel: Channel, name: Callable[..., str]) -> str:
+    queue = name("drained")
+    channel.declare(queue, durable=True)
+    return queue
+
+
+@pytest.mark.parametrize("point", ["after segment", "before ack", "after ack", "before settled"])
+def test_an_attempt_that_comes_second_doubles_nothing(
+    task: Task, channel: Channel, queue: str, point: str
+) -> None:
+    publish(channel, queue, range(10))
+
+    def connect() -> BlockingConnection:
+        # This one has looked into the ledger; the other writes, and dies.
+        if not task.ledger.shelves().of(queue).starts:
+            task.crash(queue, 0, 5, point)
+        return BlockingConnection.open(task.options.endpoints)
+
+    assert task.run(queue, 0, 10, connect=connect) == list(range(10))
+    publish(channel, queue, range(10, 12))
+    assert task.run(queue, 10, 20) == [10, 11]
+    assert channel.count(queue) == 0
+    assert task.in_doubt(queue) == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_queue_that_is_deleted_while_it_is_drained_gives_what_was_written_down(
+    task: Task, channel: Channel, queue: str, point: str
+) -> None:
+    publish(channel, queue, range(5))
+
+    def delete(at: str, _: str) -> None:
+        if at == point:
+            channel.call(spec.Queue.Delete(queue=queue))
+
+    assert task.run(queue, 0, 10, probe=delete) == list(range(5))
+    assert task.run(queue, 10, 20) == []
+    assert task.in_doubt(queue) == []
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.timeout(240)
+def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
+    rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
+) -> None:
+    first, _, third = rabbitmq_cluster
+    queue = f"home-{secrets.token_hex(4)}"
+    task = Task(first.url, tmp_path)
+    there = Connection.open(third.url)
+    there.channel().declare(queue, durable=True)  # a classic queue lives where it was declared
+    publish(there.channel(), queue, range(5), delivery_mode=2)
+    task.crash(queue, 0, 5, "after segment")
+    there.close()
+    third.evaluate("rabbit:stop()")
+    try:
+        with BlockingConnection.open(task.options.endpoints) as link:
+            assert count_ready(link, [queue]) == {queue: 0}
+        with pytest.raises(ConnectionLost, match="down or inaccessible"):
+            task.run(queue, 0, 10, reconnect_s=0.5)
+        assert task.in_doubt(queue) == [0]
+    finally:
+        third.evaluate("rabbit:start()")
+
+    with BlockingConnection.open(task.options.endpoints) as link:
+        eventually(lambda: count_ready(link, [queue]) == {queue: 5}, within_s=60)
+    assert task.run(queue, 0, 10) == list(range(5))
+    assert task.in_doubt(queue) == []
+    connection = Connection.open(first.url)
+    connection.channel().call(spec.Queue.Delete(queue=queue))
+    connection.close()
+
+
+def test_a_range_that_is_read_again_is_not_read_whole_before_its_first_row(
+    task: Task, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(10))
+    assert task.run(queue, 0, 5) + task.run(queue, 5, 10) == list(range(10))
+    read = []
+    whole = task.ledger.read
+    task.ledger.read = lambda name, start: read.append(start) or whole(name, start)  # type: ignore[method-assign, func-returns-value]
+
+    chain = task.ledger.chain(queue, 0, 10)
+    next(chain)
+
+    assert read == [0]
