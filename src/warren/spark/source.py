@@ -22,7 +22,6 @@ from warren.errors import ConfigError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.drain import Drain
 from warren.spark.driver import Driver, QueuePartition, need_ledger
-from warren.spark.hangup import hang_up_quietly
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset
@@ -86,7 +85,6 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.driver.commit(end)
 
     def stop(self) -> None:
-        hang_up_quietly()
         if self._driver is not None:
             self._driver.close()
 
