@@ -191,7 +191,7 @@ class Dispatcher:
             self._paused.add(queue)
         elif command.kind == "resume":
             self._paused.discard(queue)
-        elif command.kind == "move" and queue in self._queues and member in self._members:
+        elif command.kind == "move" and queue in self._queues and self._is_here(member):
             self._move(queue, member, now)
         self._dirty = True
 
@@ -288,12 +288,16 @@ class Dispatcher:
                 self._target[queue] = report.member
 
     def _returned(self, seen: Seen, report: Report, now: float) -> None:
-        """A static member is back within its session: the same queues, and no other moves."""
+        """A static member is back within its session: the same queues, and no other moves,
+        unless something else has happened meanwhile."""
         heavier = seen.report.weight != report.weight
         seen.report, seen.gone_until, seen.busy = report, None, set(report.held)
         self._dirty = True
         if heavier:
             self._trigger(Cause.WEIGHT, f"the weight of {report.member} changed", now)
+        elif self.policy.balance == "count" and self._wanted_target() != self._target:
+            # What came while it was away went to the others. By load, the next look sees to it.
+            self._trigger(Cause.JOINED, f"{report.member} is back", now)
 
     def _updated(self, seen: Seen, report: Report, now: float) -> None:
         anew = report.stamp < seen.report.stamp
@@ -327,6 +331,9 @@ class Dispatcher:
         self._reasons.add(Cause.MOVE, f"{queue} is moved to {member}")
         self._rebalance(now, before=before, keep=(queue,))
 
+    def _is_here(self, member: str) -> bool:
+        return member in self._members and self._members[member].present
+
     def _trigger(self, cause: Cause, reason: str, now: float, *, urgent: bool = False) -> None:
         self._reasons.add(cause, reason)
         next_at = now if urgent or self._last is None else self._last + self.policy.min_interval_s
@@ -357,10 +364,20 @@ class Dispatcher:
             for name, seen in self._members.items()
         }
         able = [queue for queue, facts in self._queues.items() if facts.problem is None]
+        here = {name: weights[name] for name, seen in self._members.items() if seen.present}
+        # Who is away keeps what it has and is given nothing: nobody would work on it.
+        away = {name for name in weights if name not in here and weights[name] > 0}
+        kept = {q: self._target[q] for q in able if self._target.get(q) in away} if away else {}
+        free = [queue for queue in able if queue not in kept]
+        return kept | self._shared_out(free, here, keep)
+
+    def _shared_out(
+        self, queues: Sequence[str], weights: Mapping[str, float], keep: Sequence[str]
+    ) -> dict[str, str]:
         if self.policy.balance == "count":
-            return assign.assign(able, weights, self._target, keep=keep)
+            return assign.assign(queues, weights, self._target, keep=keep)
         rates = {q: r for seen in self._members.values() for q, r in seen.report.rates.items()}
-        loads = {queue: rates.get(queue, 0.0) for queue in able}
+        loads = {queue: rates.get(queue, 0.0) for queue in queues}
         return assign.assign_by_load(loads, weights, self._target, worth=self.policy.worth)
 
     def _should_hold(self) -> dict[str, set[str]]:

@@ -42,7 +42,9 @@ def portray_queues(
 ) -> tuple[QueueState, ...]:
     rates: dict[str, float] = {}
     problems: dict[str, str] = {}
-    idle: dict[str | None, str] = {None: "no member can take it: all are drained or of weight 0"}
+    idle: dict[str | None, str] = {
+        None: "no member can take it: all are drained, away or of weight 0"
+    }
     for name, seen in members.items():
         rates.update(seen.report.rates)
         problems.update(seen.report.refused)

@@ -1,8 +1,9 @@
-"""What a member has promised, seen from outside: broken, it shows as it happens."""
+"""What members and their dispatcher have promised: broken, it shows as it happens."""
 
 from __future__ import annotations
 
 from warren.groups.coordination.base import NEVER, Assignment
+from warren.groups.dispatcher import Dispatcher
 
 #: How long a handler may go on when its queue is to be given away.
 DRAIN_S = 0.7
@@ -59,3 +60,23 @@ class Promises:
         """A handler that outlasts the drain time is not waited for."""
         since = max(self._draining.get(queue, now), self._awake_since)
         assert now - since <= DRAIN_S + 1e-9, f"{queue} drained for {now - since:.1f} s"
+
+
+class Absent:
+    """Members that are away: their queues wait for them, and they are given no others."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        #: Who is away, and until when → the queues that wait for it.
+        self._waiting: dict[tuple[str, float], set[str]] = {}
+
+    def look(self, dispatcher: Dispatcher) -> None:
+        waiting = {}
+        for name, seen in dispatcher._members.items():
+            if seen.gone_until is not None:
+                queues = {q for q, member in dispatcher._target.items() if member == name}
+                before = self._waiting.get((name, seen.gone_until), queues)
+                assert queues <= before, f"{name} is away and is given {sorted(queues - before)}"
+                waiting[name, seen.gone_until] = queues
+        self._waiting = waiting

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.unit.groups.cast import Process, Queue
-from tests.unit.groups.promises import DRAIN_S
+from tests.unit.groups.promises import DRAIN_S, Absent
 from warren.groups.coordination.base import (
     Assigned,
     Assignment,
@@ -65,6 +65,7 @@ class World:
         self.latency_s = self.random.choice(LATENCIES_S)
         #: The broker's answers to claims that were made together come together.
         self._answers_together = self.random.random() < 0.7
+        self._absent = Absent()
 
     # -- time --------------------------------------------------------------------------------------
     def after(self, delay: float, action: Callable[..., None], *args: Any) -> None:
@@ -349,6 +350,8 @@ class World:
     def _pump(self, process: Process, told: Report | None = None) -> None:
         seat = process.seat
         output = seat.take_output(self.now)
+        if seat.dispatcher is not None and process is self.dispatcher:
+            self._absent.look(seat.dispatcher)
         if output is not NOTHING:
             steps, report, assignments, state = output
             if steps:

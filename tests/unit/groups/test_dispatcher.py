@@ -235,6 +235,72 @@ def test_rule_10_a_static_member_that_stays_away_loses_its_queues() -> None:
     assert len(table.held["m1"]) == 6
 
 
+def _one_is_away() -> Table:
+    table = Table("m1", "m2", Report("m3", static=True, session_s=30.0))
+    table.obey()
+    table.gone("m3")
+    table.later(5)
+    return table
+
+
+def test_rule_10_a_member_that_is_away_gets_nothing_of_one_that_dies() -> None:
+    table = _one_is_away()
+    kept = set(QUEUES) - set(table.held["m1"]) - set(table.held["m2"])
+    table.gone("m2")
+    table.obey()
+    assert set(table.held["m1"]) == set(QUEUES) - kept
+    table.later(5)
+    table.say("m3", static=True, session_s=30.0)
+    table.obey()
+    assert table.dispatcher.rebalances[-1].reason == "m3 is back"
+    assert sorted(map(len, table.held.values())) == [3, 3]
+    assert kept < set(table.held["m3"])
+
+
+def test_rule_10_a_queue_that_appears_is_not_given_to_a_member_that_is_away() -> None:
+    table = _one_is_away()
+    facts = dict.fromkeys([*QUEUES, "new", "newer", "newest"], QueueFacts())
+    table.dispatcher.queues_are(facts, table.now)
+    table.obey()
+    held = {queue for queues in table.held.values() for queue in queues}
+    assert {"new", "newer", "newest"} < held
+
+
+def test_rule_10_a_new_dispatcher_gives_nothing_to_a_member_that_is_away() -> None:
+    table = _one_is_away()
+    state = table.dispatcher.state()
+    kept = {each.queue for each in state.queues if each.member == "m3"}
+    next_one = Dispatcher("g", "m1", Policy())
+    reports = [table.reports["m1"]]  # the one before has died
+    next_one.start(state.generation, reports, state, queues=QUEUES, now=table.now)
+    (assignment,) = next_one.take_assignments(table.now)
+    assert set(assignment.queues) == set(QUEUES) - kept
+
+
+def test_rule_10_by_load_a_member_that_is_away_gets_nothing_either() -> None:
+    table = Table("m1", "m2", Report("m3", static=True, session_s=30.0), balance="load")
+    table.obey()
+    table.gone("m3")
+    before = set(table.held["m1"]) | set(table.held["m2"])
+    table.gone("m2")
+    table.obey()
+    assert set(table.held["m1"]) == before
+
+
+def test_rule_10_a_member_that_is_drained_while_it_is_away_is_not_waited_for() -> None:
+    table = _one_is_away()
+    table.dispatcher.commanded(Command("drain", member="m3"), table.now)
+    table.obey()
+    assert sorted(map(len, table.held.values())) == [3, 3]
+
+
+def test_a_queue_is_not_moved_to_a_member_that_is_away() -> None:
+    table = _one_is_away()
+    queue = table.held["m1"][0]
+    table.dispatcher.commanded(Command("move", member="m3", queue=queue), table.now)
+    assert table.sent() == {}
+
+
 def test_rule_10_a_drained_member_is_emptied_and_gets_nothing_until_it_is_undrained() -> None:
     table = Table("m1", "m2")
     table.obey()

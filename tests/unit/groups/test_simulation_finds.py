@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -66,6 +66,11 @@ def _lose_what_is_worked_on(self: World, name: str, process: Process) -> None:
     process.working.pop(name, None)
 
 
+def _share_with_all(self: Dispatcher, keep: Sequence[str] = ()) -> dict[str, str]:
+    weights = {name: seen.report.weight for name, seen in self._members.items()}
+    return self._shared_out(list(self._queues), weights, keep)
+
+
 def _do_nothing(*_: object, **__: object) -> None:
     pass
 
@@ -75,6 +80,7 @@ METHODS: dict[str, tuple[type, str, Callable[..., object]]] = {
     "takes up an older assignment": (Member, "assigned", _take_up_any),
     "gives a queue before its holder let go": (Dispatcher, "_should_hold", _give_before_it_is_free),
     "gives a queue to two": (Dispatcher, "_should_hold", _give_to_all),
+    "gives a queue to one that is away": (Dispatcher, "_wanted_target", _share_with_all),
     "does not care who has gone": (Dispatcher, "left", _do_nothing),
     "shows no state": (Seat, "_state_to_show", _do_nothing),
     "loses what a dead member worked on": (World, "_give_back", _lose_what_is_worked_on),
