@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from tests.contract.groups.steps import Workers, eventually
 from warren.client import Properties
+from warren.client.confirm import Confirm
+from warren.errors import Unconfirmed
 from warren.groups import claims
 from warren.groups.coordination.amqp import AmqpCoordinator
 from warren.groups.coordination.amqp_words import Names, queue_options
@@ -55,6 +59,31 @@ async def test_token_and_will_are_renewed_before_the_broker_takes_them_for_stuck
     assert workers.dispatcher is dispatcher
     assert not [event for event in told if isinstance(event, (Left, Deposed))]
     victim = next(w for w in workers.alive.values() if w is not dispatcher)
+    workers.kill(victim)
+    await workers.balanced()
+
+
+async def test_a_will_is_held_until_the_broker_has_the_next_one(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody hears of the death of a member whose next will was lost on its way."""
+    monkeypatch.setattr(AmqpCoordinator, "renew_s", 0.05)
+    say, tried = AmqpCoordinator._say_bytes, Counter[str]()
+
+    def lose_renewed(speaker: AmqpCoordinator, kind: str, body: bytes, key: str, **to: Any) -> Any:
+        if kind != "renewed":
+            return say(speaker, kind, body, key, **to)
+        tried[key] += 1
+        lost = Confirm(body, "", key, b"", False)
+        lost.settle(Unconfirmed("", key, "connection lost"))
+        return lost
+
+    monkeypatch.setattr(AmqpCoordinator, "_say_bytes", lose_renewed)
+    await workers.declare(4)
+    await workers.join_many(2)
+    victim = next(w for w in workers.alive.values() if w is not workers.dispatcher)
+    will = victim.group._session._coordinator._will.queue
+    await eventually(lambda: tried[will] >= 2)
     workers.kill(victim)
     await workers.balanced()
 

@@ -308,8 +308,16 @@ class AmqpCoordinator(Coordinator):
             await asyncio.sleep(self.renew_s)
             for delivery in (self._will, self._token):
                 if delivery is not None and not delivery.stale:
-                    self._say_bytes("renewed", b"{}", delivery.queue, exchange="")
-                    delivery.ack()
+                    await self._renew(delivery)
+
+    async def _renew(self, delivery: Delivery) -> None:
+        """Let go of it when the broker has the next one: until then it must be held."""
+        try:
+            await self._say_bytes("renewed", b"{}", delivery.queue, exchange="")
+        except WarrenError as error:  # there is time for two more tries
+            log.warning("%s can't renew %s yet: %s", self.connection, delivery.queue, error)
+        else:
+            delivery.ack()
 
     # -- election --------------------------------------------------------------------------------
     async def _campaign_loop(self) -> None:
