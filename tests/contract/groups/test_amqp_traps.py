@@ -101,19 +101,6 @@ async def test_somebody_who_deletes_the_token_brings_about_an_election_and_no_mo
     assert all(workers.held[name] <= held for name, held in before.items())
 
 
-async def test_a_member_whose_will_is_taken_away_begins_anew(workers: Workers) -> None:
-    await workers.declare(4)
-    await workers.join_many(2)
-    victim = next(w for w in workers.alive.values() if w is not workers.dispatcher)
-    session = victim.group._session
-    will = Names(workers.group).will(victim.name, session._coordinator._life)
-    await workers.channel.delete_queue(will)
-    await eventually(lambda: victim.group._session not in (None, session))
-    await workers.balanced()
-    await workers.publish(3)
-    await workers.all_handled()
-
-
 async def test_a_roll_call_before_its_will_is_there_does_not_bury_a_member(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.contract.groups.steps import Workers, eventually
+from tests.contract.groups.steps import Worker, Workers, eventually
 from tests.support.brokers import TestBroker
 from warren.client import Delivery
+from warren.errors import NotFound
+from warren.groups.coordination.amqp import AmqpCoordinator
 from warren.groups.coordination.amqp_wills import Deposit
 from warren.groups.coordination.base import Assigned, Assignment, Stamp
 from warren.groups.group import Group
@@ -32,6 +34,38 @@ async def test_an_assignment_that_comes_after_the_connection_was_lost_is_ignored
         late = Assignment(group.member_name, Stamp(10**6, 1), ("nothing",))
         session._hear(Assigned(late))
         assert group._seat.member.state_of("nothing") is Claim.FREE
+
+
+def _will_of(worker: Worker) -> Delivery:
+    coordinator = worker.group._session._coordinator
+    if isinstance(coordinator, AmqpCoordinator):
+        return coordinator._will
+    return coordinator._deaths._held
+
+
+async def _delete(will: Delivery, workers: Workers) -> None:
+    await workers.channel.delete_queue(will.queue)
+
+
+async def _close_channel(will: Delivery, workers: Workers) -> None:
+    """As RabbitMQ does with one that holds a message for too long."""
+    with pytest.raises(NotFound):
+        await will.consumer.channel.declare_queue(f"no {will.queue}", passive=True)
+
+
+@pytest.mark.parametrize("take", [_delete, _close_channel])
+async def test_a_member_whose_will_is_taken_away_begins_anew(
+    workers: Workers, take: Callable[[Delivery, Workers], Awaitable[None]]
+) -> None:
+    await workers.declare(4)
+    await workers.join_many(2)
+    victim = next(w for w in workers.alive.values() if w is not workers.dispatcher)
+    session = victim.group._session
+    await take(_will_of(victim), workers)
+    await eventually(lambda: victim.group._session not in (None, session))
+    await workers.balanced()
+    await workers.publish(3)
+    await workers.all_handled()
 
 
 async def test_a_member_that_loses_its_connection_while_it_comes_back_tries_again(

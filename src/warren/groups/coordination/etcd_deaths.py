@@ -45,6 +45,7 @@ class Deaths:
         self._held: Delivery | None = None
         self._wills: Wills | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._closed = False
 
     @property
     def is_open(self) -> bool:
@@ -63,12 +64,18 @@ class Deaths:
         queue = self._names.will(member, self.life)
         self._channel = channel = await self._connection.channel(prefetch=1, confirms=False)
         await channel.declare_queue(queue, **options)
-        await channel.consume(queue, got)
+        await channel.consume(queue, got, on_cancel=self._broken)
         async with self._mouth() as mouth:
             mouth.publish(b"{}", routing_key=queue, properties=words.properties("will"))
             await deposit.held()
         self._wills = Wills(self._connection, self._names, self._died)
         self._renewing = asyncio.create_task(self._renew_loop(), name=f"will of {member}")
+
+    def _broken(self, error: WarrenError) -> None:
+        """Without a will others take us for dead. Better a new life than half of one."""
+        if not self._closed and self._connection.state == "open":
+            log.warning("%s begins anew: %s", self._connection, error)
+            self._connection.link.abort()
 
     async def _renew_loop(self) -> None:
         while True:
@@ -112,6 +119,7 @@ class Deaths:
             self._wills.forget(member)
 
     async def close(self) -> None:
+        self._closed = True
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
