@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.client.connection import Connection
 from warren.client.kinds import queue_kind
-from warren.errors import AccessRefused, Refusal, WarrenError
+from warren.errors import AccessRefused, NotFound, Refusal, WarrenError
 from warren.groups.holding import Holding
 from warren.groups.member import Do, Member, Step
 from warren.groups.spares import Spares
@@ -140,7 +140,7 @@ class Claims:
             del self._tasks[queue]
 
     async def _claim(self, queue: str) -> None:
-        holding = Holding(queue, self._listener, self._lost)
+        holding = Holding(queue, self._listener, self._taken)
         try:
             await self._ask_for(holding)
         except WarrenError as error:
@@ -171,6 +171,9 @@ class Claims:
             if worth_asking and await _is_single_active(channel.connection, queue):
                 self._single_active.add(queue)
             raise
+        except NotFound:
+            self._single_active.discard(queue)
+            raise
 
     async def _work(self, queue: str) -> None:
         await self._holdings[queue].begin()
@@ -189,6 +192,11 @@ class Claims:
         holding = self._holdings.pop(queue, None)
         if holding is not None:
             await holding.forget()
+
+    def _taken(self, holding: Holding, reason: str) -> None:
+        """By the broker: if it comes back, it may be of another kind."""
+        self._single_active.discard(holding.queue)
+        self._lost(holding, reason)
 
     def _lost(self, holding: Holding, reason: str) -> None:
         if self._holdings.get(holding.queue) is holding:

@@ -127,7 +127,14 @@ class Discovery:
             except NotFound:
                 raise
             except Refusal as refusal:  # the user may not declare it: then nobody can tell
-                log.info("the kind of queue %s is not known: %s", name, refusal)
+                log.warning(
+                    "the kind of queue %s is not known: %s. It is worked on as a classic one; if "
+                    "it is a quorum queue without a single active consumer, nothing keeps a second "
+                    "consumer out. Give the management API's URL (management=...), or the "
+                    "permission to configure the queue, and it is found out",
+                    name,
+                    refusal,
+                )
                 self._problems[name] = None
             else:
                 self._problems[name] = _problem(kind)

@@ -113,7 +113,8 @@ class Dispatcher:
         self.rebalances = list(state.rebalances)
         self._paused = {each.queue for each in state.queues if each.paused}
         for queue in state.queues:
-            self._queues.setdefault(queue.queue, QueueFacts(queue.messages, queue.consumers))
+            problem = queue.problem if queue.barred else None
+            self._queues[queue.queue] = QueueFacts(queue.messages, queue.consumers, problem)
         for member in state.members:
             name = member.member
             if member.static and name not in self._members:

@@ -63,6 +63,7 @@ def portray_queues(
                 queue in paused,
                 facts.problem or problems.get(queue) or idle.get(member),
                 facts.oldest,
+                facts.problem is not None,
             )
         )
     return tuple(rows)

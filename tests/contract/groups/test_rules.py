@@ -12,7 +12,7 @@ import pytest
 
 from tests.contract.groups.steps import Workers, eventually
 from warren.client import Delivery, connect
-from warren.errors import Fenced
+from warren.errors import AccessRefused, Fenced
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -60,6 +60,21 @@ async def test_rule_1_queues_with_a_single_active_consumer_are_worked_on_by_one(
     await workers.publish(10)
     await workers.balanced()
     await workers.all_handled()
+
+
+async def test_rule_1_a_queue_that_is_declared_anew_without_it_is_held_exclusively(
+    workers: Workers,
+) -> None:
+    (queue,) = await workers.declare(1, arguments={"x-single-active-consumer": True})
+    (worker,) = await workers.join_many(1)
+    await workers.channel.delete_queue(queue)
+    await eventually(lambda: not worker.held)
+    await workers.channel.declare_queue(queue, durable=True)
+    await workers.balanced()
+    async with connect(workers.broker.url) as other:
+        channel = await other.channel()
+        with pytest.raises(AccessRefused, match="exclusive use"):
+            await channel.consume(queue, lambda _: None)
 
 
 async def test_rule_2_quotas_differ_by_at_most_one(workers: Workers) -> None:

@@ -390,6 +390,23 @@ def test_rule_6_a_new_dispatcher_begins_where_the_one_before_stopped() -> None:
     assert next_one.rebalances[-1].moved == 0
 
 
+def test_rule_6_a_new_dispatcher_gives_no_queue_out_that_the_one_before_found_unfit() -> None:
+    table = Table("m1", "m2")
+    facts = dict.fromkeys(QUEUES, QueueFacts()) | {"q0": QueueFacts(problem="two may consume")}
+    table.dispatcher.queues_are(facts, table.now)
+    table.later(3)
+    table.obey()
+    table.say("m1", refused={"q1": "in use"})  # by somebody who is just going: no reason to wait
+    next_one = Dispatcher("g", "m2", Policy())
+    next_one.start(0, [table.reports["m2"]], table.dispatcher.state(), queues=QUEUES, now=0.0)
+    (assignment,) = next_one.take_assignments(0.0)
+    assert set(assignment.queues) == set(QUEUES) - {"q0"}
+    assert next_one.state().queues[0].problem == "two may consume"
+    next_one.queues_are(dict.fromkeys(QUEUES, QueueFacts()), 0.1)
+    (assignment,) = next_one.take_assignments(0.1)
+    assert set(assignment.queues) == set(QUEUES)
+
+
 def test_rule_6_generations_go_on_growing_under_a_new_dispatcher() -> None:
     reports = [Report("m1", stamp=Stamp(41, 3), held=QUEUES)]
     dispatcher = Dispatcher("g", "m1")

@@ -95,7 +95,8 @@ def state_from(body: bytes | None) -> GroupState | None:
 def outline(state: GroupState) -> Any:
     """Of a state, what a new dispatcher needs: all but figures and who holds what so far."""
     members = [(m.member, m.quota, m.static, m.drained, m.present) for m in state.members]
-    return state.generation, members, [(q.queue, q.member, q.paused) for q in state.queues]
+    queues = [(q.queue, q.member, q.paused, q.barred) for q in state.queues]
+    return state.generation, members, queues
 
 
 def assignment_as_dict(assignment: Assignment) -> dict[str, Any]:

@@ -131,6 +131,8 @@ class QueueState(NamedTuple):
     paused: bool = False
     problem: str | None = None
     oldest: float | None = None
+    #: The problem is the queue's own: no member is given it, whoever there is.
+    barred: bool = False
 
 
 class GroupState(NamedTuple):
