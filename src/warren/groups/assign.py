@@ -83,12 +83,13 @@ def assign_by_load(
     current: Mapping[str, str] | None = None,
     *,
     worth: float = 0.1,
+    keep: Collection[str] = (),
 ) -> dict[str, str]:
     """Queue → member, every member with about the same load for its weight.
 
     Queues without a holder are placed first, largest load on the emptiest member. After that a
     queue moves only if it brings the two members closer by more than ``worth`` times the mean
-    load of a member.
+    load of a member. Those in ``keep`` stay where they are.
     """
     able = {member: weight for member, weight in weights.items() if weight > 0}
     if not able or not loads:
@@ -98,7 +99,10 @@ def assign_by_load(
     holdings, free = _holdings(loads, able, current or {})
     for member, names in holdings.items():
         for name in names:
-            placing.put(name, real[name], member)
+            if name in keep:
+                placing.fix(name, real[name], member)
+            else:
+                placing.put(name, real[name], member)
     placing.place_all({name: real[name] for name in free})
     placing.even_out(worth * sum(real.values()) / sum(able.values()))
     return placing.owners()
@@ -159,9 +163,15 @@ class _Placing:
         self._weights = weights
         self._carried = dict.fromkeys(weights, 0.0)
         self._held: dict[str, list[tuple[float, str]]] = {member: [] for member in weights}
+        self._fixed: dict[str, str] = {}
 
     def put(self, queue: str, load: float, member: str) -> None:
         insort(self._held[member], (load, queue))
+        self._carried[member] += load / self._weights[member]
+
+    def fix(self, queue: str, load: float, member: str) -> None:
+        """As ``put``, and it is not to be moved."""
+        self._fixed[queue] = member
         self._carried[member] += load / self._weights[member]
 
     def place_all(self, loads: Mapping[str, float]) -> None:
@@ -209,4 +219,5 @@ class _Placing:
         return True
 
     def owners(self) -> dict[str, str]:
-        return {queue: member for member, held in self._held.items() for _, queue in held}
+        placed = {queue: member for member, held in self._held.items() for _, queue in held}
+        return placed | self._fixed

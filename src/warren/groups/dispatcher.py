@@ -379,7 +379,8 @@ class Dispatcher:
             return assign.assign(queues, weights, self._target, keep=keep)
         rates = {q: r for seen in self._members.values() for q, r in seen.report.rates.items()}
         loads = {queue: rates.get(queue, 0.0) for queue in queues}
-        return assign.assign_by_load(loads, weights, self._target, worth=self.policy.worth)
+        worth = self.policy.worth
+        return assign.assign_by_load(loads, weights, self._target, worth=worth, keep=keep)
 
     def _should_hold(self) -> dict[str, set[str]]:
         """What each member may be given now: its target, less what others still work on."""

@@ -357,6 +357,20 @@ def test_a_moved_queue_goes_where_it_was_sent_and_the_balance_is_kept() -> None:
     assert table.dispatcher.rebalances[-1].moved == 2
 
 
+def test_a_moved_queue_goes_where_it_was_sent_by_load_too() -> None:
+    one = Report("m1", held=("a", "c"), rates={"a": 40.0, "c": 20.0})
+    other = Report("m2", held=("b",), rates={"b": 60.0})
+    table = Table(one, other, queues=("a", "b", "c"), balance="load")
+    table.obey()
+    assert table.held == {"m1": ("a", "c"), "m2": ("b",)}
+    table.dispatcher.commanded(Command("move", member="m2", queue="a"), table.now)
+    table.obey()
+    assert table.held == {"m1": ("b",), "m2": ("a", "c")}
+    table.later(10)
+    table.obey()
+    assert table.held == {"m1": ("b",), "m2": ("a", "c")}
+
+
 def test_an_assignment_that_was_not_taken_up_is_sent_again() -> None:
     table = Table("m1")
     first = table.sent()["m1"]
