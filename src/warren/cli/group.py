@@ -107,8 +107,9 @@ def _watch(options: argparse.Namespace) -> int:
     if not 0.05 <= options.every_s <= 3600:
         raise ConfigError("--every-s", f"{options.every_s:g}: 0.05 to 3600 seconds are possible")
     shown = 0
+    state = meeting.state_of(options)
     while True:
-        state = meeting.fresh(options, meeting.state_of(options))
+        state = meeting.fresh(options, state)
         if options.json:
             print(json.dumps(group_view.as_json(state)), flush=True)
         elif output.is_terminal():
@@ -120,6 +121,10 @@ def _watch(options: argparse.Namespace) -> int:
         if options.count is not None and shown >= options.count:
             return 0
         time.sleep(options.every_s)
+        # It was there, and may come back: all its members may be stopped for a moment.
+        state = meeting.run(options, meeting.read(options, options.group)) or GroupState(
+            options.group
+        )
 
 
 # -- asking --------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.contract.groups.steps import Workers, eventually
-from warren.client import Properties
+from warren.client import Delivery, Properties
 from warren.client.confirm import Confirm
 from warren.errors import Unconfirmed
 from warren.groups import claims
+from warren.groups.coordination import amqp
 from warren.groups.coordination.amqp import AmqpCoordinator
 from warren.groups.coordination.amqp_words import Names, queue_options
-from warren.groups.coordination.base import Deposed, Left
+from warren.groups.coordination.base import Command, Deposed, GroupState, Left
 from warren.groups.session import Session
 
 pytestmark = pytest.mark.timeout(180)
@@ -121,6 +122,72 @@ async def test_a_roll_call_before_its_will_is_there_does_not_bury_a_member(
     monkeypatch.setattr(AmqpCoordinator, "_deposit_will", called_before)
     await workers.join()
     await workers.balanced()
+
+
+class Gate:
+    """Holds a step of ``AmqpCoordinator`` up until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        self._event = asyncio.Event()
+        self.reached = False
+        go_on = getattr(AmqpCoordinator, step)
+
+        async def wait_first(coordinator: AmqpCoordinator, *args: Any) -> None:
+            self.reached = True
+            await self._event.wait()
+            await go_on(coordinator, *args)
+
+        monkeypatch.setattr(AmqpCoordinator, step, wait_first)
+
+    def open(self) -> None:
+        self._event.set()
+
+
+async def test_a_group_that_elects_a_dispatcher_is_not_said_to_be_empty(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await workers.declare(2)
+    dispatcher, other = await workers.join_many(2)
+    (theirs,), (mine,) = dispatcher.held, other.held
+    monkeypatch.setattr(amqp, "ANSWER_S", 1.0)
+    gate = Gate(monkeypatch, "_announce")
+    workers.kill(dispatcher)
+    await eventually(lambda: gate.reached)
+    person = AmqpCoordinator(workers.broker.url, workers.group)
+    assert await person.read() == GroupState(workers.group)
+    monkeypatch.setattr(amqp, "ANSWER_S", 30.0)
+    asked = asyncio.create_task(person.command(Command("pause", queue=mine)))
+    gate.open()
+    await asked
+    await eventually(lambda: other.held == {theirs})
+    shown = await person.read()
+    assert shown is not None
+    assert shown.dispatcher == other.name
+
+
+async def test_a_command_that_comes_during_the_roll_call_is_done_after_it(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await workers.declare(2)
+    dispatcher, other = await workers.join_many(2)
+    (theirs,), (mine,) = dispatcher.held, other.held
+    monkeypatch.setattr(amqp, "ROLL_CALL_S", 30.0)
+    gate = Gate(monkeypatch, "_wait_for_answers")
+    heard: list[str] = []
+    hear = AmqpCoordinator._heard_as_dispatcher
+
+    def listen(coordinator: AmqpCoordinator, kind: str, delivery: Delivery) -> None:
+        heard.append(kind)
+        hear(coordinator, kind, delivery)
+
+    monkeypatch.setattr(AmqpCoordinator, "_heard_as_dispatcher", listen)
+    workers.kill(dispatcher)
+    await eventually(lambda: gate.reached)
+    asked = asyncio.create_task(other.group.pause(mine))
+    await eventually(lambda: "command" in heard)
+    gate.open()
+    await asked
+    await eventually(lambda: other.held == {theirs})
 
 
 async def test_messages_that_nobody_of_the_group_wrote_do_no_harm(workers: Workers) -> None:

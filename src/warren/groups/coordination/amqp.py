@@ -34,6 +34,7 @@ from warren.errors import (
     NotFound,
     PublishFailed,
     ResourceLocked,
+    Unroutable,
     WarrenError,
 )
 from warren.groups.coordination import amqp_words as words
@@ -64,8 +65,9 @@ RENEW_S = 600.0
 ROLL_CALL_S = 1.0
 #: How long a name may stay taken by a process that has just died.
 FENCE_S = 3.0
-#: How long a person waits for the dispatcher's answer.
-ANSWER_S = 5.0
+#: How long a person waits for the dispatcher's answer, and after how long to ask again: there may
+#: be none for a moment, or one that died with the question.
+ANSWER_S, UNHEARD_S, NONE_S = 5.0, 2.0, 0.05
 
 
 class AmqpCoordinator(Coordinator):
@@ -86,6 +88,8 @@ class AmqpCoordinator(Coordinator):
         self._will: Delivery | None = None
         self._wills: Wills | None = None
         self._answers: dict[str, Report] | None = None
+        #: Commands that came during the roll call, to be heard after it.
+        self._early: list[Delivery] = []
         self._lives: dict[str, str] = {}
         self._dead: dict[str, None] = {}
         self._state: bytes | None = None
@@ -153,8 +157,10 @@ class AmqpCoordinator(Coordinator):
         try:
             async with asyncio.timeout(ANSWER_S):
                 answer = await self._ask("read", None)
-        except (NoSuchGroup, TimeoutError):
+        except NoSuchGroup:
             return None
+        except TimeoutError:  # there are members, and nobody has been elected so far
+            return GroupState(self.group)
         return GroupState.from_dict(answer) if answer is not None else GroupState(self.group)
 
     async def command(self, command: Command) -> None:
@@ -165,7 +171,11 @@ class AmqpCoordinator(Coordinator):
             raise NoSuchGroup(self.group) from None
 
     async def _ask(self, kind: str, value: Any) -> Any:
-        """Ask the dispatcher over a connection that is made for it, and wait for the answer."""
+        """Ask the dispatcher over a connection that is made for it, until somebody answers.
+
+        Raises:
+            NoSuchGroup: nobody is in the group.
+        """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(delivery: Delivery) -> None:
@@ -177,17 +187,26 @@ class AmqpCoordinator(Coordinator):
             queue = (await channel.declare_queue(exclusive=True, auto_delete=True)).name
             # What closes the channel is told by the publish below, in our own words.
             await channel.consume(queue, answered, no_ack=True, on_cancel=lambda error: None)
-            try:
-                await channel.publish(
-                    words.encode(value),
-                    exchange=self._names.exchange,
-                    routing_key=DISPATCHER,
-                    properties=words.properties(kind, reply_to=queue),
-                    mandatory=True,
-                )
-            except (PublishFailed, NotFound):
-                raise NoSuchGroup(self.group) from None
-            return await answer
+            while not answer.done():
+                heard = await self._is_heard(channel, kind, value, queue)
+                await asyncio.wait({answer}, timeout=UNHEARD_S if heard else NONE_S)
+            return answer.result()
+
+    async def _is_heard(self, channel: Channel, kind: str, value: Any, reply_to: str) -> bool:
+        """Put a question; False if there are members and none of them is the dispatcher."""
+        try:
+            await channel.publish(
+                words.encode(value),
+                exchange=self._names.exchange,
+                routing_key=DISPATCHER,
+                properties=words.properties(kind, reply_to=reply_to),
+                mandatory=True,
+            )
+        except Unroutable:  # the exchange goes with the last member
+            return False
+        except (PublishFailed, NotFound):
+            raise NoSuchGroup(self.group) from None
+        return True
 
     # -- speaking and hearing --------------------------------------------------------------------
     async def _open_mouth(self, member: str) -> None:
@@ -266,6 +285,9 @@ class AmqpCoordinator(Coordinator):
             self._heard_as_dispatcher(str(kind), delivery)
 
     def _heard_as_dispatcher(self, kind: str, delivery: Delivery) -> None:
+        if kind == "command" and self._answers is not None:
+            self._early.append(delivery)  # who asks is answered when it can be done
+            return
         value = words.decode(delivery)
         if kind == "report":
             self._reported(report_from_dict(value[0]), value[1])
@@ -362,6 +384,9 @@ class AmqpCoordinator(Coordinator):
                 await self._wait_for_answers()
         answers, self._answers = tuple(self._answers.values()), None
         self._told(Elected(self._generation, answers, words.state_from(self._state)))
+        early, self._early = self._early, []
+        for delivery in early:
+            self._heard(delivery)
 
     async def _announce(self, ears: Channel, member: str) -> None:
         """Be found from now on by those who join, and hear of those who joined meanwhile.
@@ -382,7 +407,7 @@ class AmqpCoordinator(Coordinator):
             await asyncio.sleep(0.005)
 
     async def _step_down(self, reason: str) -> None:
-        wills, self._wills, self._answers = self._wills, None, None
+        wills, self._wills, self._answers, self._early = self._wills, None, None, []
         if wills is None:
             return
         self._told(Deposed(reason))
