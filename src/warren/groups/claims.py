@@ -12,6 +12,7 @@ from warren.client.connection import Connection
 from warren.client.kinds import queue_kind
 from warren.errors import AccessRefused, NotFound, Refusal, WarrenError
 from warren.groups.holding import Holding
+from warren.groups.listener import is_own_failure
 from warren.groups.member import Do, Member, Step
 from warren.groups.spares import Spares
 
@@ -25,6 +26,8 @@ ROOM = 2_000
 #: After so many refusals in a row it is worth asking whether the queue takes no exclusive
 #: consumer at all, because it has a single active one. Before, its holder is just going.
 ASK_AFTER = 3
+#: Before a queue is claimed anew whose listener failed over a message: it may do so again.
+RETRY_S = 1.0
 #: A rate is the mean of about this many seconds.
 RATE_S = 10.0
 
@@ -129,9 +132,12 @@ class Claims:
             raise
         try:
             await work
-        except Exception as error:
+        except BaseException as error:
+            if not is_own_failure(error):
+                raise
             log.exception("%s of %s failed", step.do.name.lower(), step.queue)
-            self.give_back(step.queue, f"{step.do.name.lower()} failed: {error}")
+            reason = str(error) or type(error).__name__
+            self.give_back(step.queue, f"{step.do.name.lower()} failed: {reason}")
         self._poke()
 
     def _done(self, queue: str, task: asyncio.Task[None]) -> None:
@@ -140,7 +146,7 @@ class Claims:
             del self._tasks[queue]
 
     async def _claim(self, queue: str) -> None:
-        holding = Holding(queue, self._listener, self._taken)
+        holding = Holding(queue, self._listener, lost=self._taken, failed=self._failed)
         try:
             await self._ask_for(holding)
         except WarrenError as error:
@@ -184,9 +190,11 @@ class Claims:
 
     async def _release(self, queue: str) -> None:
         holding = self._holdings.pop(queue, None)
-        if holding is not None:
-            await holding.release()
-        self._member.released(queue, time.monotonic())
+        try:
+            if holding is not None:
+                await holding.release()
+        finally:
+            self._member.released(queue, time.monotonic())
 
     async def _forget(self, queue: str) -> None:
         holding = self._holdings.pop(queue, None)
@@ -203,6 +211,9 @@ class Claims:
             log.debug("%s is lost: %s", holding.queue, reason)
             self._member.lost(holding.queue, reason, time.monotonic())
             self._poke()
+
+    def _failed(self, holding: Holding, reason: str) -> None:
+        asyncio.get_running_loop().call_later(RETRY_S, self._lost, holding, reason)
 
     async def _room(self) -> Connection:
         """A connection with a channel to spare."""

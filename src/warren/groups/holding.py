@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warren.errors import WarrenError
+from warren.groups.listener import is_own_failure
 
 if TYPE_CHECKING:
     from warren.client import Channel, Delivery
@@ -24,9 +25,15 @@ class Holding:
     """
 
     def __init__(
-        self, queue: str, listener: Listener, lost: Callable[[Holding, str], None]
+        self,
+        queue: str,
+        listener: Listener,
+        *,
+        lost: Callable[[Holding, str], None],
+        failed: Callable[[Holding, str], None],
     ) -> None:
-        self.queue, self._listener, self._lost = queue, listener, lost
+        self.queue, self._listener = queue, listener
+        self._lost, self._failed = lost, failed
         self.received = 0
         self._channel: Channel | None = None
         #: Messages that came before the listener was ready for them.
@@ -62,7 +69,7 @@ class Holding:
         early, self._early = self._early or [], None
         for delivery in early:
             if not self._ended:
-                self._listener.message(delivery)
+                self._hand_out(delivery)
 
     async def drain(self) -> None:
         """Hand out no more, and let the listener finish."""
@@ -80,10 +87,22 @@ class Holding:
     async def forget(self) -> None:
         """The queue is gone, whatever the reason."""
         self._ended = True
-        if self._working:
-            self._working = False
+        try:
+            await self._tell_lost()
+        finally:
+            await self._close()
+
+    async def _tell_lost(self) -> None:
+        if not self._working:
+            return
+        self._working = False
+        try:
             await self._listener.lost(self.queue)
-        await self._close()
+        except BaseException as error:
+            if not is_own_failure(error):
+                raise
+            # The queue is gone all the same.
+            log.exception("the listener failed over %s, which is lost", self.queue)
 
     async def _close(self) -> None:
         try:
@@ -97,9 +116,17 @@ class Holding:
             return  # goes back to the queue with the channel
         self.received += 1
         if self._early is None:
-            self._listener.message(delivery)
+            self._hand_out(delivery)
         else:
             self._early.append(delivery)
+
+    def _hand_out(self, delivery: Delivery) -> None:
+        try:
+            self._listener.message(delivery)
+        except Exception as error:  # people's own code
+            log.exception("the listener failed over %r; trying again later", delivery)
+            self._ended = True  # what comes after must not overtake it
+            self._failed(self, f"its listener failed: {error}")
 
     def _cancelled(self, error: WarrenError) -> None:
         self._ended, self._taken = True, error

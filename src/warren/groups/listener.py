@@ -19,7 +19,8 @@ class Listener:
     """Subclass it and give it to a ``Group``; what is not overridden does nothing.
 
     For each queue: ``assigned``, then ``message`` for every message, in order, then either
-    ``revoked`` or ``lost``.
+    ``revoked`` or ``lost``. When one of them raises, that is logged, the queue is given back and
+    claimed anew: after ``message``, a second later and beginning with the message it failed over.
     """
 
     #: The group that this listener was given to.
@@ -116,16 +117,16 @@ class _Lane:
                 delivery.ack()
         except BaseException as error:
             self._closed = True  # what comes after must not overtake it
-            if not _is_the_handlers(error):
+            if not is_own_failure(error):
                 raise
             self._failed(self.queue, error)
         finally:
             self._task = None
 
 
-def _is_the_handlers(error: BaseException) -> bool:
-    """Whether a handler failed, rather than that somebody ends its work from outside."""
+def is_own_failure(error: BaseException) -> bool:
+    """Whether people's own code failed, rather than that somebody ends its work from outside."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and not task.cancelling()
-    return not isinstance(error, KeyboardInterrupt)
+    return not isinstance(error, (KeyboardInterrupt, GeneratorExit))

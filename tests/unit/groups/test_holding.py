@@ -30,9 +30,12 @@ class Channel:
         self.closed = True
 
 
+def told(holding: Holding, reason: str) -> None: ...
+
+
 async def test_a_queue_that_is_taken_away_at_once_is_not_claimed() -> None:
     channel = Channel()
-    holding = Holding("orders", Listener(), lambda *_: None)
+    holding = Holding("orders", Listener(), lost=told, failed=told)
     with pytest.raises(ConsumerCancelled):
         await holding.claim(channel, exclusive=True)  # type: ignore[arg-type]
     assert channel.closed
