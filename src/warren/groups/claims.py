@@ -112,9 +112,11 @@ class Claims:
         tasks = set(self._tasks.values())
         for task in tasks - self._endings:
             task.cancel()
-        await asyncio.gather(*tasks, *self._endings, return_exceptions=True)
-        for holding in list(self._holdings.values()):
-            await holding.forget()
+        if tasks := tasks | self._endings:
+            await asyncio.wait(tasks)  # a gather that is cancelled would cancel them
+        # All at once: one that has to wait for a thread must not keep the others.
+        held = [holding.forget() for holding in self._holdings.values()]
+        await asyncio.gather(*held, return_exceptions=True)
         self._holdings.clear()
         await self._spares.close()
         for connection in self._connections[1:]:

@@ -137,6 +137,8 @@ class Group:
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
+        self._ending: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
 
     # -- life ------------------------------------------------------------------------------------
     async def __aenter__(self) -> Group:
@@ -155,18 +157,43 @@ class Group:
         await self.leave()
 
     async def leave(self) -> None:
-        """Give every queue away in order, say goodbye, close. May be called twice."""
-        if self._task is None or self._leaving:
+        """Give every queue away in order, say goodbye, close.
+
+        May be called twice: the second call waits for the first. When the first is cancelled, what
+        is still running is lost, and the member leaves all the same.
+        """
+        if self._task is None:
+            return
+        if self._leaving:
+            await self._ended.wait()
             return
         self._leaving = True
         self._seat.leave(time.monotonic())
-        if (session := self._session) is not None:
-            session.poke()
-            await self._given_away(session)
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        if self._session is not None:
-            await self._session.stop()
+        try:
+            if (session := self._session) is not None:
+                session.poke()
+                await self._given_away(session)
+            await asyncio.shield(self._end())
+        except asyncio.CancelledError:
+            # Not for ever: a thread that runs on keeps its queue, and us.
+            await asyncio.wait({self._end()}, timeout=ANSWERS_S)
+            raise
+
+    def _end(self) -> asyncio.Task[None]:
+        """Begin to let go of everything, once; a task of its own, so that nothing cuts it short."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._let_go(), name=f"end of {self.member_name}")
+        return self._ending
+
+    async def _let_go(self) -> None:
+        try:
+            assert self._task is not None
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            if self._session is not None:
+                await self._session.stop()
+        finally:
+            self._ended.set()
 
     async def _given_away(self, session: Session) -> None:
         try:
@@ -187,9 +214,8 @@ class Group:
         while self._session is not None:
             await self._session.ended.wait()
             log.warning("%s has lost its connection and comes back", self.member_name)
-            session, self._session = self._session, None
             try:
-                await session.stop()
+                await self._session.stop()
             except WarrenError as error:  # what is left of it ends with its sockets
                 log.warning("%s: %s", self.member_name, error)
             self._session = await self._next_session()
@@ -262,7 +288,7 @@ class Group:
 
     @property
     def _joined(self) -> Session:
-        if self._session is None:
+        if self._session is None or not self._session.connected:
             raise GroupError(f"{self.member_name} is not connected to its group at the moment")
         return self._session
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,7 @@ class Session:
             more=lambda: self._new_connection(" (more)"),
         )
         self._stopped = False
+        self._stopping: asyncio.Task[None] | None = None
         #: The coordinator has us among the members, or had before it went out of reach.
         self._registered = False
         self._unreachable = False
@@ -96,15 +98,25 @@ class Session:
         self.poke()
 
     async def stop(self) -> None:
-        """Say goodbye and let go of everything that is still there."""
+        """Say goodbye and let go of everything that is still there.
+
+        May be called twice, and cancelled: it goes on, and the next call waits for it.
+        """
         self._silence()
+        if self._stopping is None:
+            work, name = self._stop(), f"stop of {self._seat.name}"
+            self._stopping = asyncio.create_task(work, name=name)
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._claims.close()
-        await self._coordinator.leave()
-        await self._connection.close()
+        async with AsyncExitStack() as ends:  # each, whatever became of the one before
+            ends.push_async_callback(self._connection.close)
+            ends.push_async_callback(self._coordinator.leave)
+            await self._claims.close()
 
     def _silence(self) -> None:
         """The seat outlives us: from now on its steps are for the next session to carry out."""

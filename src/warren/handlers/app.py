@@ -141,10 +141,19 @@ class App:
         )
 
     async def stop(self) -> None:
-        """Finish what is being handled, give the queues away, leave. May be called twice."""
-        running, self._running = self._running, None
-        if running is not None:
+        """Finish what is being handled, give the queues away, leave.
+
+        May be called twice: the second call waits for the first. When the first is cancelled, what
+        is still being handled is cut short, and its messages go back.
+        """
+        running = self._running
+        if running is None:
+            return
+        try:
             await running.stop()
+        finally:
+            if self._running is running:
+                self._running = None
 
     async def __aenter__(self) -> App:
         await self.start()

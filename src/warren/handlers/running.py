@@ -51,6 +51,7 @@ class Running:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._stopping = False
+        self._stopped = asyncio.Event()
         self._health: HealthServer | None = None
         #: What ends with it, the newest first.
         self._ends = AsyncExitStack()
@@ -63,8 +64,14 @@ class Running:
             raise
 
     async def stop(self) -> None:
+        if self._stopping:
+            await self._stopped.wait()
+            return
         self._stopping = True
-        await self._ends.aclose()
+        try:
+            await self._ends.aclose()
+        finally:
+            self._stopped.set()
 
     async def _start(self) -> None:
         plan, ends = self._plan, self._ends

@@ -300,3 +300,53 @@ async def test_a_broker_that_is_not_there_is_named() -> None:
 
     with pytest.raises(HostUnreachable, match=r"127\.0\.0\.1:1"):
         await app.start()
+
+
+async def test_a_stop_that_is_cancelled_leaves_nothing_behind(bench: Bench) -> None:
+    queue = await bench.queue()
+    slow, other, begun, seen = bench.app(drain_s=3600), bench.app(), asyncio.Event(), []
+
+    @slow.handler(queue)
+    async def never_done(message: warren.Message) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    @other.handler(queue)
+    async def handle(message: warren.Message) -> None:
+        seen.append((message.body, message.redelivered))
+
+    await bench.publish(queue, b"order")
+    await slow.start()
+    await begun.wait()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(slow.stop(), 0.1)
+    await slow.stop()
+    async with other:
+        await until(lambda: seen == [(b"order", True)])
+
+
+async def test_a_handler_may_publish_while_its_app_stops_and_a_second_stop_waits(
+    bench: Bench,
+) -> None:
+    queue, bills = await bench.queue(), await bench.queue("bills")
+    app, begun, goes_on = bench.app(), asyncio.Event(), asyncio.Event()
+
+    @app.handler(queue)
+    async def handle(message: warren.Message) -> None:
+        begun.set()
+        await goes_on.wait()
+        await app.publish(b"bill", routing_key=bills)
+
+    await bench.publish(queue, b"order")
+    await app.start()
+    await begun.wait()
+    member = app.member
+    stops = {asyncio.create_task(app.stop())}
+    await until(lambda: member.snapshot().releasing)
+    stops.add(asyncio.create_task(app.stop()))
+    done, _ = await asyncio.wait(stops, timeout=0.1)
+    assert not done
+    goes_on.set()
+    await asyncio.gather(*stops)
+    assert (await bench.next_of(bills)).body == b"bill"
+    assert await bench.ready(queue) == 0
