@@ -46,9 +46,10 @@ class Listener:
 class Ordered(Listener):
     """Gives the messages of each queue to one function, one at a time; its return acknowledges.
 
-    When it raises, whatever that is, all that is not acknowledged goes back to the queue, and the
-    queue is claimed anew after ``retry_s``: order is kept, and a message that can't be
-    handled blocks its queue.
+    When the drain time is over it is cancelled, and the queue is let go when it has ended. When it
+    raises, whatever that is, all that is not acknowledged goes back to the queue, and the queue is
+    claimed anew after ``retry_s``: order is kept, and a message that can't be handled blocks its
+    queue.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Ordered(Listener):
 
     async def lost(self, queue: str) -> None:
         if (lane := self._lanes.pop(queue, None)) is not None:
-            lane.stop()
+            await lane.stop()
 
     def _failed(self, queue: str, error: BaseException) -> None:
         log.error("the handler of %s failed; trying again later", queue, exc_info=error)
@@ -102,10 +103,16 @@ class _Lane:
         if self._task is not None:
             await asyncio.shield(self._task)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
+        """Cancel what is running, and wait for its end: the next member may begin then."""
+        if (task := self.cancel()) is not None:
+            await asyncio.wait({task})
+
+    def cancel(self) -> asyncio.Task[None] | None:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
+        return self._task
 
     async def _run(self) -> None:
         try:

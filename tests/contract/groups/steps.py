@@ -79,7 +79,7 @@ class Worker(Ordered):
             if handle is not None:
                 handle.cancel()
         for lane in self._lanes.values():
-            lane.stop()
+            lane.cancel()
         coordinator._tell = None
         session._connection.link.abort()
         if (voice := getattr(coordinator, "_voice", None)) is not None:

@@ -160,3 +160,30 @@ async def test_a_message_that_a_listener_fails_over_comes_again_before_the_next(
     done = [line.number for line in workers.lines if line.phase == "end"]
     assert list(dict.fromkeys(done)) == [0, 1, 2, 3, 4]
     assert left == [0]
+
+
+async def test_the_next_member_begins_when_a_cancelled_handler_has_ended(workers: Workers) -> None:
+    await workers.declare(2)
+    first = await workers.join(drain_s=0.1)
+    await workers.balanced()
+    cancelled, cleaned_up, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def clean_up_slowly(_: str) -> None:
+        try:
+            await finished.wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            await cleaned_up.wait()
+            raise
+
+    first.work = clean_up_slowly
+    await workers.publish(1)
+    await eventually(lambda: sum(line.phase == "begin" for line in workers.lines) == 2)
+    second = await workers.join()
+    await cancelled.wait()
+    with pytest.raises(AssertionError):
+        await eventually(lambda: second.held, within_s=0.5)
+    cleaned_up.set()
+    finished.set()
+    await workers.balanced()
+    await workers.all_handled()
