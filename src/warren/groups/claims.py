@@ -131,6 +131,7 @@ class Claims:
                 await asyncio.wait({before})
         except asyncio.CancelledError:
             work.close()
+            await self._cut_short(before)
             raise
         try:
             await work
@@ -141,6 +142,13 @@ class Claims:
             reason = str(error) or type(error).__name__
             self.give_back(step.queue, f"{step.do.name.lower()} failed: {reason}")
         self._poke()
+
+    async def _cut_short(self, before: asyncio.Task[None] | None) -> None:
+        """What a cancelled step waited for: nobody else knows of it, and it must not live on."""
+        if before is not None:
+            if before not in self._endings:
+                before.cancel()
+            await asyncio.wait({before})
 
     def _done(self, queue: str, task: asyncio.Task[None]) -> None:
         self._endings.discard(task)

@@ -102,8 +102,9 @@ class Work(Listener):
         # A thread of before a lost connection may still be at work on a message of this queue.
         mine = self._coming[queue] = object()
         await self._shop.threads.idle(queue)
-        if self._coming.pop(queue, None) is not mine:  # taken away meanwhile
+        if self._coming.get(queue) is not mine:  # taken away meanwhile, and perhaps back again
             return
+        del self._coming[queue]
         handler = self._handler_of(queue)
         self._tell_of_others(queue, handler)
         counters = self.counters.setdefault(queue, QueueCounters())
