@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 5.0
 PREFETCH = 100
+#: As many as there are, where neither side sets a limit.
+CHANNEL_NUMBERS = 65_535
 
 
 def connect(
@@ -167,6 +169,11 @@ class Connection:
     def server_properties(self) -> Mapping[str, Any]:
         """What the broker said about itself."""
         return self.link.session.server_properties
+
+    @property
+    def channel_max(self) -> int:
+        """How many channels it may have, as agreed with the broker."""
+        return self.link.session.channel_max or CHANNEL_NUMBERS
 
     def fits(self, properties: Properties, spare: int = 0) -> bool:
         """Whether a message can have these properties, and ``spare`` octets more.

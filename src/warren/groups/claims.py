@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Queues, a channel each, on one connection; brokers allow 2,047 channels by default.
 ROOM = 2_000
+#: Channels to leave to others: on the first connection a coordinator has its own and a dispatcher
+#: looks for queues and wills; on each, what kind a queue is may have to be found out.
+RESERVE_FIRST, RESERVE = 16, 2
 #: After so many refusals in a row it is worth asking whether the queue takes no exclusive
 #: consumer at all, because it has a single active one. Before, its holder is just going.
 ASK_AFTER = 3
@@ -242,7 +245,15 @@ class Claims:
         # Asking for a channel on a connection that is down tells why, by its error.
         if first.state != "open":
             return first
-        return next((each for each in self._connections if len(each.channels) < ROOM), None)
+        if len(first.channels) < _room_on(first, RESERVE_FIRST):
+            return first
+        more = self._connections[1:]
+        # One at least: there is no other way to hold a queue.
+        return next((c for c in more if len(c.channels) < max(_room_on(c, RESERVE), 1)), None)
+
+
+def _room_on(connection: Connection, reserve: int) -> int:
+    return min(ROOM, connection.channel_max - reserve)
 
 
 async def _is_single_active(connection: Connection, queue: str) -> bool:

@@ -81,7 +81,8 @@ class Worker(Ordered):
         for lane in self._lanes.values():
             lane.cancel()
         coordinator._tell = None
-        session._connection.link.abort()
+        for connection in session._claims._connections:
+            connection.link.abort()
         if (voice := getattr(coordinator, "_voice", None)) is not None:
             voice.reconnects = False
             voice.link.abort()
@@ -161,7 +162,7 @@ class Workers:
         }
         queues = options.pop("queues", list(self.queues))
         group = Group(
-            self.broker.url,
+            options.pop("url", self.broker.url),
             self.group,
             queues,
             listener=worker,

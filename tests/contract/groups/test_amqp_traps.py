@@ -237,6 +237,22 @@ async def test_very_many_queues_are_spread_over_connections(
     await workers.all_handled()
 
 
+async def test_a_connection_that_may_have_few_channels_is_not_filled_up(workers: Workers) -> None:
+    await workers.declare(60)
+    url = f"{workers.broker.url}?channel_max=30"
+    first = await workers.join(url=url)
+    await workers.balanced()
+    await workers.publish(1)
+    await workers.all_handled()
+    connections = first.group._session._claims._connections
+    assert len(connections) >= 3
+    assert len(connections[0].channels) < 30  # for who looks for queues and wills
+    second = await workers.join(url=url)
+    await workers.balanced()
+    workers.kill(second)
+    await workers.balanced()
+
+
 async def test_a_slow_leaver_holds_up_only_the_queue_it_works_on(workers: Workers) -> None:
     await workers.declare(4)
     slow, other = await workers.join_many(2)
