@@ -121,7 +121,11 @@ class Standby:
 
     async def __aenter__(self) -> Standby:
         self._task = asyncio.create_task(self._run(), name=f"standby for {self.queue}")
-        await self._checked.wait()
+        try:
+            await self._checked.wait()
+        except BaseException:  # nobody will leave what was not entered
+            await self._end()
+            raise
         if self._failure is not None:
             raise self._failure
         return self
@@ -132,6 +136,9 @@ class Standby:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))

@@ -135,6 +135,23 @@ async def test_a_queue_that_does_not_fit_the_mode_is_refused_with_the_remedy(
         await workers(queue, mode)
 
 
+async def test_a_worker_that_is_cancelled_while_it_enters_does_not_take_the_queue(
+    broker: TestBroker, channel: Channel, name: Callable[[str], str]
+) -> None:
+    queue = name("orders")
+    await channel.declare_queue(queue, durable=True)
+    with Proxy(broker.host, broker.port) as proxy:
+        proxy.stall()
+        entering = asyncio.create_task(warren.standby(queue, url=proxy.url).__aenter__())
+        await until(lambda: proxy.accepted)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        proxy.resume()
+        await until(lambda: not proxy.connections)
+    await channel.consume(queue, lambda _: None, exclusive=True)
+
+
 async def test_a_queue_that_is_not_there_is_named(workers: Any, name: Callable[[str], str]) -> None:
     queue = name("nothing")
     with pytest.raises(NotFound, match=queue):
