@@ -22,6 +22,7 @@ from warren.groups.discovery import Discovery
 from warren.groups.dispatcher import Policy
 from warren.groups.listener import Listener, Ordered
 from warren.groups.member import Claim, Member
+from warren.groups.options import check_coordinator, check_listener, check_options
 from warren.groups.seat import Seat
 from warren.groups.session import Place, Session
 
@@ -100,11 +101,22 @@ class Group:
         management: str | None = None,
         discover_s: float = 5.0,
     ) -> None:
-        _check(name, queues, member_name, weight, balance)
-        if heartbeat_s <= 0:
-            raise ConfigError(
-                "heartbeat_s", f"{heartbeat_s:g}: above 0, or nobody would see that a member hangs"
-            )
+        _check(name, queues)
+        check_listener(listener)
+        check_options(
+            coordinator=coordinator,
+            weight=weight,
+            member_name=member_name,
+            session_s=session_s,
+            drain_s=drain_s,
+            balance=balance,
+            min_interval_s=min_interval_s,
+            load_interval_s=load_interval_s,
+            heartbeat_s=heartbeat_s,
+            management=management,
+            discover_s=discover_s,
+        )
+        check_coordinator(coordinator, url)
         self.url, self.name = url, name
         self.member_name = member_name or _own_name()
         self.listener = listener if isinstance(listener, Listener) else Ordered(listener)
@@ -302,19 +314,11 @@ def beat_s(heartbeat_s: float) -> int:
     return max(1, int(heartbeat_s / 2))
 
 
-def _check(
-    name: str, queues: Sequence[str], member_name: str | None, weight: float, balance: str
-) -> None:
+def _check(name: str, queues: Sequence[str]) -> None:
     if not name or len(name.encode()) > 100:
         raise ConfigError("group", f"'{name}': a name of 1 to 100 bytes is needed")
     if isinstance(queues, str):
         raise ConfigError("queues", f"a list is needed, such as ['{queues}']")
-    if member_name is not None and not (0 < len(member_name.encode()) <= 80):
-        raise ConfigError("member_name", f"'{member_name}': 1 to 80 bytes are needed")
-    if weight < 0:
-        raise ConfigError("weight", f"{weight:g}: it can't be negative")
-    if balance not in ("count", "load"):
-        raise ConfigError("balance", f"'{balance}': count or load")
 
 
 def _own_name() -> str:

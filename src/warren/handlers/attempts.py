@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from warren.client.backoff import Backoff
 from warren.clock import Clock
 from warren.errors import WarrenError
+from warren.groups.options import is_async
 from warren.handlers import letters, tracing
 from warren.handlers.decoding import Decoders
 from warren.handlers.failures import as_failure
 from warren.handlers.message import Message
 from warren.handlers.metrics import QueueCounters
 from warren.handlers.middleware import Stack
-from warren.handlers.options import is_async
 from warren.handlers.outbox import encoded
 from warren.handlers.outcome import DeadLetter, TryAgain, after_failure
 from warren.handlers.policy import Handling

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from warren.errors import ConfigError
 from warren.groups.group import Group
+from warren.groups.options import check_option, is_async, is_number
 
 #: What an app says itself to its group.
 _OWN = {"self", "url", "name", "queues", "listener", "prefetch"}
-_ABOVE_0 = {"session_s", "load_interval_s", "heartbeat_s", "discover_s"}
-_NUMBERS = _ABOVE_0 | {"weight", "drain_s", "min_interval_s"}
-_TEXTS = {"coordinator", "member_name", "balance", "management"}
-_MAY_BE_NONE = {"member_name", "management"}
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_count(value: Any) -> bool:
@@ -49,31 +42,7 @@ def check_app(
     group_options = [name for name in inspect.signature(Group).parameters if name not in _OWN]
     check_known(options, [*own, *group_options])
     for name, value in options.items():
-        _check_group_option(name, value)
-
-
-def _check_group_option(name: str, value: Any) -> None:
-    if value is None and name in _MAY_BE_NONE:
-        return
-    if name in _TEXTS and not (isinstance(value, str) and value):
-        raise ConfigError(name, f"is {value!r}; a text is needed")
-    if name == "member_name" and len(value.encode()) > 80:
-        raise ConfigError(name, f"'{value}': 1 to 80 bytes are needed")
-    if name == "balance" and value not in ("count", "load"):
-        raise ConfigError(name, f"is '{value}'; count or load")
-    if name in _NUMBERS and not is_number(value):
-        raise ConfigError(name, f"is {value!r}; a number is needed")
-    if name in _ABOVE_0 and not value > 0:
-        raise ConfigError(name, f"is {value}; must be above 0")
-    if name in _NUMBERS and not value >= 0:
-        raise ConfigError(name, f"is {value}; it can't be negative")
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether it runs in the event loop; also for an object that is called."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - it is known to be callable
-    )
+        check_option(name, value)
 
 
 def check_function(function: Any, timeout_s: float | None, where: str) -> None:

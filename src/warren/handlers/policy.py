@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from warren.client.backoff import Backoff
 from warren.errors import ConfigError
-from warren.handlers.options import check_known, is_count, is_number
+from warren.groups.options import is_number
+from warren.handlers.options import check_known, is_count
 
 if TYPE_CHECKING:
     from warren.handlers.message import Message

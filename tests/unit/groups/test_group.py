@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,11 +23,67 @@ async def nothing(delivery: Delivery) -> None: ...
         ({"heartbeat_s": -1}, "heartbeat_s .*above 0"),
         ({"weight": -1}, "weight .*negative"),
         ({"balance": "luck"}, "balance .*count or load"),
+        ({"discover_s": 0}, "discover_s .*above 0"),
+        ({"drain_s": "30"}, "drain_s .*a number"),
+        ({"min_interval_s": -1}, "min_interval_s .*negative"),
+        ({"member_name": ""}, "member_name .*a text"),
+        ({"coordinator": "amqp://u:secret@other"}, "coordinator .*other:5672.*localhost:5672"),
+        ({"coordinator": "amqp://localhost/v"}, "coordinator .*'v'.*Leave it out"),
     ],
 )
 def test_an_option_that_can_not_be_meant_is_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(warren.ConfigError, match=told):
         warren.Group("amqp://localhost", "g", ["q"], listener=nothing, **options)
+
+
+def test_a_broker_that_is_refused_is_told_without_its_password() -> None:
+    with pytest.raises(warren.ConfigError) as refused:
+        options: Any = {"coordinator": "amqp://u:secret@other"}
+        warren.Group("amqp://localhost", "g", ["q"], listener=nothing, **options)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("coordinator", ["amqp", "amqp://u:p@localhost:5672/%2F", "etcd://other"])
+def test_a_group_may_meet_at_its_own_broker_or_elsewhere_but_at_no_other_broker(
+    coordinator: str,
+) -> None:
+    warren.Group("amqp://localhost", "g", ["q"], listener=nothing, coordinator=coordinator)
+
+
+def plain(delivery: Delivery) -> None: ...
+
+
+async def yields(delivery: Delivery) -> AsyncIterator[int]:
+    yield 1
+
+
+async def with_more(more: int, delivery: Delivery) -> None: ...
+
+
+class Called:
+    async def __call__(self, delivery: Delivery) -> None: ...
+    async def method(self, delivery: Delivery) -> None: ...
+
+
+@pytest.mark.parametrize("listener", [plain, partial(plain), yields, warren.Listener, "nothing"])
+def test_what_can_not_be_awaited_is_no_listener(listener: Any) -> None:
+    with pytest.raises(warren.ConfigError, match=r"listener .*`async def`\. An App"):
+        warren.Group("amqp://localhost", "g", ["q"], listener=listener)
+
+
+@pytest.mark.parametrize(
+    "listener",
+    [
+        nothing,
+        partial(with_more, 1),
+        Called(),
+        Called().method,
+        partial(Called()),
+        warren.Listener(),
+    ],
+)
+def test_whatever_is_async_is_a_listener(listener: Any) -> None:
+    warren.Group("amqp://localhost", "g", ["q"], listener=listener)
 
 
 @pytest.mark.parametrize("heartbeat_s", [2, 2.5, 3, 3.5, 5, 7, 10, 59.9])

@@ -22,7 +22,8 @@ from warren.errors import ConfigError
         ({"drain_s": None}, "drain_s .* a number"),
         ({"min_interval_s": -1}, "min_interval_s .* negative"),
         ({"heartbeat_s": 0}, "heartbeat_s .* above 0"),
-        ({"session_s": 0}, "session_s .* above 0"),
+        ({"discover_s": 0}, "discover_s .* above 0"),
+        ({"session_s": -1}, "session_s .* negative"),
         ({"balance": "even"}, "count or load"),
         ({"member_name": 7}, "member_name .* a text"),
         ({"member_name": "x" * 81}, "member_name .* 80 bytes"),
@@ -57,7 +58,8 @@ def test_a_queue_has_one_handler() -> None:
 
 
 def test_options_that_work_are_taken() -> None:
-    warren.App(group="g", drain_s=0, min_interval_s=0, weight=0, member_name=None, heartbeat_s=0.5)
+    warren.App(group="g", drain_s=0, session_s=0, min_interval_s=0, weight=0, heartbeat_s=0.5)
+    warren.App(group="g", member_name=None, management=None)
 
 
 def takes_nothing() -> None: ...
