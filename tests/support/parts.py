@@ -22,6 +22,7 @@ _TOGETHER = (
     "tests/spark/test_ledger_cli.py",
     "tests/spark/test_ledger_places.py",
     "tests/spark/test_source_connection.py",
+    "tests/spark/test_source_queues.py",
     "tests/spark/test_stream_offsets.py",
 )
 _ALONE = (

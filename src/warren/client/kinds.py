@@ -35,10 +35,14 @@ _INTEGERS = {"byte", "short", "signedint", "long", "unsignedbyte", "unsignedshor
 
 @dataclass(frozen=True)
 class QueueKind:
-    """``classic``, ``quorum`` or ``stream``, and whether it has a single active consumer."""
+    """``classic``, ``quorum`` or ``stream``, and whether it has a single active consumer.
+
+    ``auto_delete``: it goes, with what is in it, when its last consumer goes.
+    """
 
     type: str
     single_active: bool
+    auto_delete: bool = False
 
     @property
     def one_consumer_by(self) -> str | None:
@@ -71,7 +75,7 @@ class KindProbe:
             raise PreconditionFailed(text)
         name, value = found["name"], found["text"]
         if name == _TYPE:
-            return QueueKind(value or "classic", self._single_active)
+            return QueueKind(value or "classic", self._single_active, self.auto_delete)
         if name in ("durable", "exclusive", "auto_delete"):
             setattr(self, name, value == "true")
             return None

@@ -27,7 +27,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned
-        QueueMissing  QueueBusy  NotSingleActive  OffsetGone
+        QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  OffsetGone
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -143,6 +143,7 @@ from warren.errors.spark import (
     NotSingleActive,
     OffsetGone,
     PackageMissing,
+    QueueAutoDeletes,
     QueueBusy,
     QueueMissing,
     RowsNotTaken,
@@ -220,6 +221,7 @@ __all__ = [
     "ProtocolError",
     "PublishFailed",
     "PublisherBlocked",
+    "QueueAutoDeletes",
     "QueueBusy",
     "QueueMissing",
     "Refusal",

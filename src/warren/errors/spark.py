@@ -136,6 +136,23 @@ class QueueMissing(SourceError):
         )
 
 
+class QueueAutoDeletes(SourceError):
+    """A queue that would go, with what is in it, as soon as it was read or looked at."""
+
+    def __init__(self, queue: str, pattern: str) -> None:
+        super().__init__(queue, pattern)
+        self.queue, self.pattern = queue, pattern
+
+    def __str__(self) -> str:
+        found = f", which the pattern '{self.pattern}' finds," if self.pattern else ""
+        other = ", or choose a pattern that does not find it" if self.pattern else ""
+        return (
+            f"queue '{self.queue}'{found} is declared with auto-delete: when its last consumer "
+            "goes, and the source's goes after each batch, the broker deletes it with the messages "
+            "that are left. Read from a queue that stays: declare it without auto-delete" + other
+        )
+
+
 class QueueBusy(SourceError):
     """Somebody else consumes from the queue."""
 

@@ -20,6 +20,7 @@ from warren.errors import (
     ManagementError,
     NotFound,
     NotSingleActive,
+    QueueAutoDeletes,
     QueueMissing,
 )
 from warren.spark.options import SOURCE, SourceOptions
@@ -35,6 +36,7 @@ class QueueInfo:
     name: str
     kind: str = ""
     single_active: bool = False
+    auto_delete: bool = False
 
     @property
     def mode(self) -> str:
@@ -55,7 +57,7 @@ class Catalog:
         self._warned = False
 
     def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
-        """All of them; a queue that is not there yet has no kind."""
+        """All of them; a queue that is not there yet has no kind. Raises QueueAutoDeletes."""
         names = [name for name in self._options.queues if not is_pattern(name)]
         patterns = [name for name in self._options.queues if is_pattern(name)]
         if patterns:
@@ -63,6 +65,7 @@ class Catalog:
         for name in names:
             if name not in self._known or not self._known[name].kind:
                 self._known[name] = self._ask(link, name)
+        self._require_lasting()
         if not self._known and not self._warned:
             log.warning("no queue matches %s yet", ", ".join(patterns))
             self._warned = True
@@ -86,6 +89,13 @@ class Catalog:
             if any(fnmatchcase(name, pattern) for pattern in patterns)
         } | plain
 
+    def _require_lasting(self) -> None:
+        for name, info in self._known.items():
+            if info.auto_delete:
+                wanted = self._options.queues
+                by = "" if name in wanted else next(p for p in wanted if fnmatchcase(name, p))
+                raise QueueAutoDeletes(name, by)
+
     @staticmethod
     def _ask(link: BlockingConnection, name: str) -> QueueInfo:
         try:
@@ -95,7 +105,7 @@ class Catalog:
         if kind is None:
             # The user may not configure the queue: the drain finds out what it needs to know.
             return QueueInfo(name, "unknown")
-        return QueueInfo(name, kind.type, kind.single_active)
+        return QueueInfo(name, kind.type, kind.single_active, kind.auto_delete)
 
 
 def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
@@ -109,6 +119,7 @@ def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
             row["name"],
             row.get("type") or arguments.get("x-queue-type") or "classic",
             bool(arguments.get("x-single-active-consumer")),
+            bool(row.get("auto_delete")),
         )
 
 

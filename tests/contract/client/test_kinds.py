@@ -20,7 +20,11 @@ SINGLE = {"x-single-active-consumer": True}
     [
         ({"durable": True}, QueueKind("classic", single_active=False)),
         ({}, QueueKind("classic", single_active=False)),
-        ({"auto_delete": True}, QueueKind("classic", single_active=False)),
+        ({"auto_delete": True}, QueueKind("classic", single_active=False, auto_delete=True)),
+        (
+            {"durable": True, "auto_delete": True, "arguments": SINGLE},
+            QueueKind("classic", single_active=True, auto_delete=True),
+        ),
         (
             {"durable": True, "arguments": {"x-queue-type": "classic"}},
             QueueKind("classic", single_active=False),

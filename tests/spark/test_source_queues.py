@@ -1,0 +1,83 @@
+"""Which queues the source takes, and which it refuses before anything is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from tests.support.brokers import TestBroker
+from tests.support.wire import Channel
+from warren.errors import QueueAutoDeletes
+from warren.spark.batch import QueueReader
+from warren.spark.driver import Driver
+from warren.spark.options import SourceOptions
+
+BODIES = StructType([StructField("body", BinaryType())])
+
+
+@pytest.fixture
+def given(broker: TestBroker, tmp_path: Path) -> dict[str, str]:
+    """Options for the broker, without queues."""
+    return {
+        "uri": broker.url,
+        "managementUri": broker.management,
+        "ledger": str(tmp_path / "ledger"),
+    }
+
+
+# -- auto-delete ---------------------------------------------------------------------------------
+@pytest.fixture
+def passing(channel: Channel, name: Callable[..., str]) -> str:
+    """A queue that goes with its last consumer, and a message in it."""
+    queue = name("passing")
+    channel.declare(queue, auto_delete=True)
+    channel.publish(queue, b"kept")
+    channel.sync()
+    return queue
+
+
+def read(options: dict[str, str]) -> None:
+    """A batch read, as Spark does it."""
+    reader = QueueReader(options, BODIES)
+    for partition in reader.partitions():
+        list(reader.read(partition))
+
+
+def begin(options: dict[str, str]) -> None:
+    """The first step of a query."""
+    driver = Driver(SourceOptions.parse(options))
+    try:
+        driver.latest(driver.initial(), None, None)
+    finally:
+        driver.close()
+
+
+@pytest.mark.parametrize("peek", ["true", "false"])
+def test_a_batch_does_not_touch_a_queue_that_goes_with_its_reader(
+    given: dict[str, str], channel: Channel, passing: str, peek: str
+) -> None:
+    with pytest.raises(QueueAutoDeletes, match=f"'{passing}'.* declare it without auto-delete"):
+        read({**given, "queues": passing, "peek": peek})
+
+    assert channel.count(passing) == 1
+
+
+def test_nor_does_a_query(given: dict[str, str], channel: Channel, passing: str) -> None:
+    with pytest.raises(QueueAutoDeletes, match=f"'{passing}'.* declare it without auto-delete$"):
+        begin({**given, "queues": passing})
+
+    assert channel.count(passing) == 1
+
+
+def test_a_pattern_that_finds_such_a_queue_is_told_with_it(
+    given: dict[str, str], channel: Channel, passing: str
+) -> None:
+    pattern = f"{passing[:-1]}?"
+    with pytest.raises(QueueAutoDeletes) as refused:
+        begin({**given, "queues": f"other-*,{pattern}"})
+
+    assert (refused.value.queue, refused.value.pattern) == (passing, pattern)
+    assert channel.count(passing) == 1
