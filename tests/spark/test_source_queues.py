@@ -14,6 +14,7 @@ from warren.errors import QueueAutoDeletes
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
 from warren.spark.options import SourceOptions
+from warren.spark.plan import Positions, positions_of
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -46,11 +47,11 @@ def read(options: dict[str, str]) -> None:
         list(reader.read(partition))
 
 
-def begin(options: dict[str, str]) -> None:
-    """The first step of a query."""
+def begin(options: dict[str, str]) -> Positions:
+    """The first step of a query: where its first batch ends."""
     driver = Driver(SourceOptions.parse(options))
     try:
-        driver.latest(driver.initial(), None, None)
+        return positions_of(driver.latest(driver.initial(), None, None))
     finally:
         driver.close()
 
@@ -81,3 +82,18 @@ def test_a_pattern_that_finds_such_a_queue_is_told_with_it(
 
     assert (refused.value.queue, refused.value.pattern) == (passing, pattern)
     assert channel.count(passing) == 1
+
+
+# -- exclusive -----------------------------------------------------------------------------------
+def test_a_pattern_leaves_out_what_belongs_to_a_connection(
+    given: dict[str, str], channel: Channel, name: Callable[..., str]
+) -> None:
+    stem = name("whose")
+    ours, theirs = name(f"{stem}.ours"), name(f"{stem}.theirs")
+    channel.declare(ours)
+    channel.declare(theirs, exclusive=True, auto_delete=True)
+    for queue in (ours, theirs):
+        channel.publish(queue, b"one")
+    channel.sync()
+
+    assert begin({**given, "queues": f"{stem}.*"}) == {ours: 1}

@@ -109,11 +109,16 @@ class Catalog:
 
 
 def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
-    """All queues of the vhost, by the management API; raises ManagementError."""
+    """Queues of the vhost, by the management API; raises ManagementError.
+
+    Without those that belong to one connection: nobody else may even count what is in them.
+    """
     vhost = options.endpoints[0].vhost
     with _management(options) as api:
         rows: list[dict[str, Any]] = api.get("queues", vhost, what="list queues")
     for row in rows:
+        if row.get("exclusive"):
+            continue
         arguments = row.get("arguments") or {}
         yield QueueInfo(
             row["name"],
