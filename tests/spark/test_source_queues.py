@@ -9,12 +9,15 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tests.support.brokers import TestBroker
+from tests.support.certificates import Authority
 from tests.support.wire import Channel
-from warren.errors import QueueAutoDeletes
+from warren import Broker
+from warren.errors import ApiUntrusted, QueueAutoDeletes
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Positions, positions_of
+from warren.spark.queues import list_queues, management
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -97,3 +100,40 @@ def test_a_pattern_leaves_out_what_belongs_to_a_connection(
     channel.sync()
 
     assert begin({**given, "queues": f"{stem}.*"}) == {ours: 1}
+
+
+# -- where the management API is -----------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ({"uri": "amqp://mq"}, "http://mq:15672"),
+        ({"uri": "amqps://mq:1234"}, "https://mq:15671"),
+        ({"host": "::1", "tls": "true"}, "https://[::1]:15671"),
+        ({"uri": "amqps://mq", "managementUri": "http://other"}, "http://other:15672"),
+    ],
+)
+def test_a_password_that_goes_over_tls_goes_over_tls_everywhere(
+    options: dict[str, str], address: str
+) -> None:
+    assert management(SourceOptions.parse({"queues": "a.*", **options})).address == address
+
+
+def test_what_is_said_of_tls_holds_for_the_management_api(tmp_path: Path) -> None:
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs", "another CA")
+    shown = ours.issue("broker", "/CN=localhost")
+    files = {"tls_certificate": shown.certificate, "tls_key": shown.key}
+    with Broker.in_thread(tls_port=0, management_tls_port=0, **files) as broker:
+        given = {
+            "uri": f"amqps://localhost:{broker.tls_port}",
+            "managementUri": f"https://localhost:{broker.management_tls_port}",
+            "queues": "a.*",
+        }
+        trusting = SourceOptions.parse({**given, "tlsCaFile": str(ours.ca)})
+        careless = SourceOptions.parse({**given, "tlsVerify": "false"})
+        mistaken = SourceOptions.parse({**given, "tlsCaFile": str(theirs.ca)})
+
+        assert list(list_queues(trusting)) == list(list_queues(careless)) == []
+        with pytest.raises(ApiUntrusted):
+            list(list_queues(mistaken))

@@ -44,6 +44,7 @@ class Management:
         ca_file: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
+        verify: bool = True,
     ) -> None:
         parts = _split(url)
         self.scheme, self.host = parts.scheme, parts.hostname or ""
@@ -59,6 +60,9 @@ class Management:
         token = base64.b64encode(f"{self.user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"}
         self._tls = _tls(ca_file, certificate, key) if self.scheme == "https" else None
+        if self._tls is not None and not verify:
+            self._tls.check_hostname = False
+            self._tls.verify_mode = ssl.CERT_NONE
         self._connection: http.client.HTTPConnection | None = None
 
     def __repr__(self) -> str:

@@ -114,7 +114,7 @@ def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
     Without those that belong to one connection: nobody else may even count what is in them.
     """
     vhost = options.endpoints[0].vhost
-    with _management(options) as api:
+    with management(options) as api:
         rows: list[dict[str, Any]] = api.get("queues", vhost, what="list queues")
     for row in rows:
         if row.get("exclusive"):
@@ -128,14 +128,24 @@ def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
         )
 
 
-def _management(options: SourceOptions) -> Management:
+def management(options: SourceOptions) -> Management:
+    """The management API: with the broker's login, if it has none of its own, and its TLS."""
     amqp = options.endpoints[0]
-    at = options.management_uri or Endpoint(host=amqp.host, scheme="http", port=None)
+    scheme = "https" if amqp.tls else "http"
+    at = options.management_uri or Endpoint(host=amqp.host, scheme=scheme)
     own_login = options.management_uri is not None and at.user != "guest"
     login = at if own_login else amqp
     host = f"[{at.host}]" if ":" in at.host else at.host
     url = f"{at.scheme}://{quote(login.user, safe='')}@{host}:{at.address[1]}"
-    return Management(url, password=login.password, timeout_s=10.0, ca_file=amqp.ca_file)
+    return Management(
+        url,
+        password=login.password,
+        timeout_s=10.0,
+        ca_file=amqp.ca_file,
+        certificate=amqp.cert_file,
+        key=amqp.key_file,
+        verify=amqp.verify,
+    )
 
 
 def _why(error: ManagementError) -> str:
