@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tests.support.brokers import TestBroker
 from tests.support.certificates import Authority
-from tests.support.wire import Channel
+from tests.support.eventually import eventually
+from tests.support.proxy import Proxy
+from tests.support.wire import Channel, Connection
 from warren import Broker
-from warren.errors import ApiUntrusted, QueueAutoDeletes
+from warren.errors import (
+    ApiLoginRefused,
+    ApiRefused,
+    ApiTimedOut,
+    ApiUnreachable,
+    ApiUntrusted,
+    ManagementError,
+    NotManagement,
+    QueueAutoDeletes,
+)
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Positions, positions_of
-from warren.spark.queues import list_queues, management
+from warren.spark.queues import Listing, is_passing, management, why
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -134,6 +147,83 @@ def test_what_is_said_of_tls_holds_for_the_management_api(tmp_path: Path) -> Non
         careless = SourceOptions.parse({**given, "tlsVerify": "false"})
         mistaken = SourceOptions.parse({**given, "tlsCaFile": str(theirs.ca)})
 
-        assert list(list_queues(trusting)) == list(list_queues(careless)) == []
+        assert Listing(trusting).queues() == Listing(careless).queues() == []
         with pytest.raises(ApiUntrusted):
-            list(list_queues(mistaken))
+            Listing(mistaken).queues()
+
+
+# -- when the management API is away -------------------------------------------------------------
+def test_a_query_on_a_pattern_waits_for_a_management_api_that_has_answered(
+    broker: TestBroker, given: dict[str, str], channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("away")
+    channel.declare(queue)
+    at = urlsplit(broker.management)
+    with (
+        Proxy(broker.host, broker.port) as amqp,
+        Proxy(at.hostname or "", at.port or 0) as api,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        where = {"uri": amqp.url, "managementUri": f"http://127.0.0.1:{api.port}"}
+        driver = Driver(SourceOptions.parse({**given, **where, "queues": f"{queue[:-1]}?"}))
+        start = driver.initial()
+        channel.publish(queue, b"one")
+        channel.sync()
+        api.refuse()
+        waiting = thread.submit(driver.latest, start, None, None)
+        # What it takes for a lost connection it makes again.
+        eventually(lambda: amqp.accepted > 1 or waiting.done())
+        api.accept()
+        end = waiting.result(60)
+        driver.close()
+
+    assert positions_of(end) == {queue: 1}
+
+
+def test_a_query_on_a_pattern_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with Broker.in_thread(management_port=0, data_dir=data) as broker:
+        ports = {"port": broker.port, "management_port": broker.management_port}
+        given = {
+            "uri": broker.url,
+            "managementUri": broker.management_url,
+            "queues": "kept.*",
+            "ledger": str(tmp_path / "ledger"),
+        }
+        connection = Connection.open(broker.url)
+        channel = connection.channel()
+        channel.declare("kept.a", durable=True)
+        driver = Driver(SourceOptions.parse(given))
+        start = driver.initial()
+        channel.publish("kept.a", b"one", delivery_mode=2)
+        channel.sync()
+        connection.close()
+    with ThreadPoolExecutor(1) as thread:
+        # Brokers listen for clients before they have an HTTP API.
+        with Broker.in_thread(**{**ports, "management_port": -1}, data_dir=data) as half:
+            waiting = thread.submit(driver.latest, start, None, None)
+            eventually(lambda: half.snapshot()["connections"] or waiting.done())
+        with Broker.in_thread(**ports, data_dir=data):
+            end = waiting.result(60)
+            driver.close()
+
+    assert positions_of(end) == {"kept.a": 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "passing"),
+    [
+        (ApiUnreachable("http://h:1", "Connection refused"), True),
+        (ApiTimedOut("http://h:1", 10.0), True),
+        (NotManagement("http://h:1", "it closes the connection without an answer"), True),
+        (ApiRefused("list queues", 503, "HTTP status 503"), True),
+        (ApiRefused("list queues", 403, "no"), False),
+        (ApiLoginRefused("http://h:1", "ann", "login failed"), False),
+        (ApiUntrusted("https://h:1", "self-signed certificate"), False),
+    ],
+)
+def test_what_may_be_a_restart_is_told_from_what_will_not_pass(
+    error: ManagementError, passing: bool
+) -> None:
+    assert is_passing(error) is passing
+    assert "--" not in why(error)

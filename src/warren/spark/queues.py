@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,10 +15,16 @@ from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE
 from warren.client.endpoint import Endpoint
 from warren.client.management import Management
 from warren.errors import (
+    ApiLoginRefused,
+    ApiRefused,
+    ApiTimedOut,
     ApiUnreachable,
+    ApiUntrusted,
     ConfigError,
+    ConnectionLost,
     ManagementError,
     NotFound,
+    NotManagement,
     NotSingleActive,
     QueueAutoDeletes,
     QueueMissing,
@@ -53,6 +59,7 @@ class Catalog:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._listing = Listing(options)
         self._known: dict[str, QueueInfo] = {}
         self._warned = False
 
@@ -74,11 +81,11 @@ class Catalog:
     def _list(self, patterns: list[str]) -> None:
         """New queues of the patterns; those that are gone go."""
         try:
-            found = {info.name: info for info in list_queues(self._options)}
+            found = {info.name: info for info in self._listing.queues()}
         except ManagementError as error:
             raise ConfigError(
                 "queues",
-                f"a pattern needs the management API, which can't be asked ({_why(error)}): say "
+                f"a pattern needs the management API, which can't be asked ({why(error)}): say "
                 "where it is with the option managementUri, or name the queues one by one",
                 SOURCE,
             ) from None
@@ -108,24 +115,44 @@ class Catalog:
         return QueueInfo(name, kind.type, kind.single_active, kind.auto_delete)
 
 
-def list_queues(options: SourceOptions) -> Iterable[QueueInfo]:
-    """Queues of the vhost, by the management API; raises ManagementError.
+class Listing:
+    """What the management API tells of the vhost's queues.
 
-    Without those that belong to one connection: nobody else may even count what is in them.
+    It goes and comes back with the broker. So once it has answered, a call that nobody answers is
+    a lost connection: who asked may ask again for a while.
     """
-    vhost = options.endpoints[0].vhost
-    with management(options) as api:
-        rows: list[dict[str, Any]] = api.get("queues", vhost, what="list queues")
-    for row in rows:
-        if row.get("exclusive"):
-            continue
-        arguments = row.get("arguments") or {}
-        yield QueueInfo(
-            row["name"],
-            row.get("type") or arguments.get("x-queue-type") or "classic",
-            bool(arguments.get("x-single-active-consumer")),
-            bool(row.get("auto_delete")),
-        )
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._answered = False
+
+    def queues(self) -> list[QueueInfo]:
+        """All of them, without those that belong to one connection: nobody else may even count
+        what is in them. Raises ManagementError, ConnectionLost."""
+        rows: list[dict[str, Any]] = self._get(what="list queues")
+        return [_info(row) for row in rows if not row.get("exclusive")]
+
+    def _get(self, *name: str, what: str) -> Any:
+        vhost = self._options.endpoints[0].vhost
+        with management(self._options) as api:
+            try:
+                answer = api.get("queues", vhost, *name, what=what)
+            except ManagementError as error:
+                if self._answered and is_passing(error):
+                    raise ConnectionLost(api.address, why(error)) from None
+                raise
+        self._answered = True
+        return answer
+
+
+def _info(row: Mapping[str, Any]) -> QueueInfo:
+    arguments = row.get("arguments") or {}
+    return QueueInfo(
+        row["name"],
+        row.get("type") or arguments.get("x-queue-type") or "classic",
+        bool(arguments.get("x-single-active-consumer")),
+        bool(row.get("auto_delete")),
+    )
 
 
 def management(options: SourceOptions) -> Management:
@@ -148,9 +175,29 @@ def management(options: SourceOptions) -> Management:
     )
 
 
-def _why(error: ManagementError) -> str:
-    if isinstance(error, ApiUnreachable):  # its own remedy is for a command line
-        return f"nothing answers at {error.address}: {error.reason}"
+def is_passing(error: ManagementError) -> bool:
+    """Whether the broker, or a proxy before it, may be on its way back."""
+    if isinstance(error, ApiRefused):
+        return error.status >= 500
+    return isinstance(error, ApiUnreachable | ApiTimedOut | NotManagement)
+
+
+def why(error: ManagementError) -> str:
+    """What is wrong, without remedies that are for a command line."""
+    match error:
+        case ApiUnreachable():
+            return f"nothing answers at {error.address}: {error.reason}"
+        case ApiTimedOut():
+            return f"{error.address} has not answered within {error.timeout_s:g} s"
+        case NotManagement():
+            return f"{error.address} is no management API: {error.what}"
+        case ApiUntrusted():
+            return (
+                f"the certificate of {error.address} is not to be trusted: {error.reason}; the "
+                "option tlsCaFile names the file of its authority"
+            )
+        case ApiLoginRefused():
+            return f"{error.address} does not let user '{error.user}' in: {error.reason}"
     return str(error)
 
 
