@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,21 +17,24 @@ from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.wire import Channel, Connection
 from warren import Broker
+from warren.client.blocking import BlockingConnection
 from warren.errors import (
     ApiLoginRefused,
     ApiRefused,
     ApiTimedOut,
     ApiUnreachable,
     ApiUntrusted,
+    KindUnknown,
     ManagementError,
     NotManagement,
+    NotSingleActive,
     QueueAutoDeletes,
 )
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Positions, positions_of
-from warren.spark.queues import Listing, is_passing, management, why
+from warren.spark.queues import Catalog, Listing, is_passing, management, why
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -227,3 +231,57 @@ def test_what_may_be_a_restart_is_told_from_what_will_not_pass(
 ) -> None:
     assert is_passing(error) is passing
     assert "--" not in why(error)
+
+
+# -- users who may only read ---------------------------------------------------------------------
+@pytest.fixture
+def reader(broker: TestBroker, given: dict[str, str]) -> Iterator[Callable[..., dict[str, str]]]:
+    """Options of a user who may read all queues and do no more, but for these tags."""
+    user = f"reader-{secrets.token_hex(4)}"
+
+    def options(tags: str) -> dict[str, str]:
+        broker.add_user(user, "secret", tags)
+        broker.set_permissions(user, "/", configure="^$", write="^$", read=".*")
+        return {**given, "user": user, "password": "secret"}
+
+    yield options
+    broker.delete_user(user)
+
+
+def test_the_management_api_tells_the_kind_to_who_may_not_configure(
+    reader: Callable[..., dict[str, str]], channel: Channel, name: Callable[..., str]
+) -> None:
+    classic, stream, quorum = name("classic"), name("stream"), name("quorum")
+    channel.declare(classic)
+    channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+    channel.declare(quorum, durable=True, arguments={"x-queue-type": "quorum"})
+    queues = f"{classic},{stream},{quorum}"
+    options = SourceOptions.parse({**reader("management"), "queues": queues})
+
+    with BlockingConnection.open(options.endpoints) as link:
+        found = Catalog(options).queues(link)
+
+    assert {name: info.kind for name, info in found.items()} == {
+        classic: "classic",
+        stream: "stream",
+        quorum: "quorum",
+    }
+    with pytest.raises(NotSingleActive):
+        _ = found[quorum].mode
+
+
+@pytest.mark.parametrize("peek", ["true", "false"])
+def test_a_queue_of_which_nobody_tells_the_kind_is_not_read(
+    reader: Callable[..., dict[str, str]], channel: Channel, name: Callable[..., str], peek: str
+) -> None:
+    queue = name("unknown")
+    channel.declare(queue)
+    channel.publish(queue, b"kept")
+    channel.sync()
+    options = reader("")
+
+    with pytest.raises(KindUnknown, match=r"permission to configure .* managementUri") as refused:
+        read({**options, "queues": queue, "peek": peek})
+
+    assert (refused.value.queue, refused.value.user) == (queue, options["user"])
+    assert channel.count(queue) == 1

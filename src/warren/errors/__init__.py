@@ -27,7 +27,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned
-        QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  OffsetGone
+        QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  KindUnknown  OffsetGone
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -132,6 +132,7 @@ from warren.errors.refusals import (
 )
 from warren.errors.spark import (
     JavaMissing,
+    KindUnknown,
     LedgerDamaged,
     LedgerError,
     LedgerGone,
@@ -187,6 +188,7 @@ __all__ = [
     "HostUnreachable",
     "InternalError",
     "JavaMissing",
+    "KindUnknown",
     "LedgerDamaged",
     "LedgerError",
     "LedgerGone",

@@ -199,6 +199,23 @@ class NotSingleActive(SourceError):
         )
 
 
+class KindUnknown(SourceError):
+    """Nobody tells what kind of queue it is, so nobody knows how to read it safely."""
+
+    def __init__(self, queue: str, user: str, reason: str) -> None:
+        super().__init__(queue, user, reason)
+        self.queue, self.user, self.reason = queue, user, reason
+
+    def __str__(self) -> str:
+        return (
+            f"what kind of queue '{self.queue}' is can't be found out: over AMQP the broker tells "
+            f"it only to a user who may configure the queue, and the management API can't be asked "
+            f"({self.reason}). Grant user '{self.user}' the permission to configure the queue, or "
+            "set the option managementUri to an API that the user may read "
+            "(http://user:password@host:15672)"
+        )
+
+
 class SparkMissing(WarrenError):
     """PySpark can't be imported."""
 

@@ -129,7 +129,8 @@ CONNECTION: tuple[Option, ...] = (
 READING: tuple[Option, ...] = (
     Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
     Option("ledger", _text, "a folder, or a URI, that every executor can reach"),
-    Option("managementUri", _text, "where the management API is, for patterns",
+    Option("managementUri", _text, "where the management API is, for patterns and for users who "
+           "may not configure the queues",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
     Option("maxMessagesPerTrigger", whole(1), "the most messages of one micro-batch",
            shown="no limit"),

@@ -22,6 +22,7 @@ from warren.errors import (
     ApiUntrusted,
     ConfigError,
     ConnectionLost,
+    KindUnknown,
     ManagementError,
     NotFound,
     NotManagement,
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
-    """What is known of a queue; kind "" if nobody could tell."""
+    """What is known of a queue; kind "" if it is not there."""
 
     name: str
     kind: str = ""
@@ -64,7 +65,10 @@ class Catalog:
         self._warned = False
 
     def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
-        """All of them; a queue that is not there yet has no kind. Raises QueueAutoDeletes."""
+        """All of them; a queue that is not there yet has no kind.
+
+        Raises QueueAutoDeletes, KindUnknown.
+        """
         names = [name for name in self._options.queues if not is_pattern(name)]
         patterns = [name for name in self._options.queues if is_pattern(name)]
         if patterns:
@@ -103,16 +107,21 @@ class Catalog:
                 by = "" if name in wanted else next(p for p in wanted if fnmatchcase(name, p))
                 raise QueueAutoDeletes(name, by)
 
-    @staticmethod
-    def _ask(link: BlockingConnection, name: str) -> QueueInfo:
+    def _ask(self, link: BlockingConnection, name: str) -> QueueInfo:
         try:
             kind = queue_kind(link, name)
         except NotFound:
             return QueueInfo(name)
-        if kind is None:
-            # The user may not configure the queue: the drain finds out what it needs to know.
-            return QueueInfo(name, "unknown")
+        if kind is None:  # users who only read may not configure queues, so they are not told
+            return self._look_up(name)
         return QueueInfo(name, kind.type, kind.single_active, kind.auto_delete)
+
+    def _look_up(self, name: str) -> QueueInfo:
+        try:
+            return self._listing.queue(name)
+        except ManagementError as error:
+            user = self._options.endpoints[0].user
+            raise KindUnknown(name, user, why(error)) from None
 
 
 class Listing:
@@ -131,6 +140,10 @@ class Listing:
         what is in them. Raises ManagementError, ConnectionLost."""
         rows: list[dict[str, Any]] = self._get(what="list queues")
         return [_info(row) for row in rows if not row.get("exclusive")]
+
+    def queue(self, name: str) -> QueueInfo:
+        """One of them; raises ManagementError, ConnectionLost."""
+        return _info(self._get(name, what=f"look up queue '{name}'"))
 
     def _get(self, *name: str, what: str) -> Any:
         vhost = self._options.endpoints[0].vhost
