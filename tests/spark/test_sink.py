@@ -133,6 +133,50 @@ def test_a_stream_that_is_run_again_publishes_the_same_ids(
     assert len({each.properties.message_id for each in second}) == 300
 
 
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [(["body"], {"writeName": "left"}), (["body"], {"writeName": "right"})],
+        [(["body"], {"type": "left"}), (["body"], {"type": "right"})],
+        [(["body"], {}), (["body", "'right' AS type"], {})],
+    ],
+    ids=["name", "type", "columns"],
+)
+def test_two_writes_of_a_batch_have_ids_of_their_own_and_the_same_when_it_is_done_again(
+    spark: SparkSession,
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
+    tmp_path: Path,
+    writes: list[tuple[list[str], dict[str, str]]],
+) -> None:
+    queue = name("two")
+    channel.declare(queue)
+    numbers = spark.range(20).selectExpr("CAST(id AS STRING) AS value").coalesce(1)
+    numbers.write.text(str(tmp_path / "in"))
+    rows = spark.readStream.text(str(tmp_path / "in")).withColumnRenamed("value", "body")
+    checkpoint = tmp_path / "checkpoint"
+
+    def run(host: str) -> list[tuple[bytes, str]]:
+        def write(batch: DataFrame, batch_id: int) -> None:
+            for columns, options in writes:
+                save(batch.selectExpr(*columns), broker, routingKey=queue, appId=host, **options)
+
+        writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return [(each.body, each.properties.message_id) for each in got(channel, queue)]
+
+    first = run("one")
+    for commit in (checkpoint / "commits").glob("*0*"):
+        commit.unlink()
+    second = run("another")
+
+    assert [int(body) for body, _ in first] == [*range(20), *range(20)]
+    assert len({message_id for _, message_id in first}) == 40
+    assert second == first
+
+
 def test_a_row_that_no_queue_takes_fails_the_query_and_names_its_key(
     spark: SparkSession, broker: TestBroker
 ) -> None:
@@ -183,6 +227,7 @@ def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
         ("'x' AS type", {}, "column body .* is missing"),
         ("'x' AS body", {"routingkey2": "q"}, "did you mean 'routingKey'"),
         ("'x' AS body", {"onUnroutable": "deadletter"}, "needs a deadLetterExchange"),
+        ("'x' AS body", {"writeName": "é" * 65}, "must be at most 128 octets"),
         ("'x' AS body", {"priority": "300"}, "300 is not between 0 and 255"),
     ],
 )

@@ -59,6 +59,17 @@ def _offset(value: str) -> str:
     raise ValueError("must be first, last, next or an offset")
 
 
+#: A message id has 255 octets; query, batch, partition and row take about 100 of them.
+_LONGEST_NAME = 128
+
+
+def _name(value: str) -> str:
+    """A part of message ids."""
+    if len(value.encode()) > _LONGEST_NAME:
+        raise ValueError(f"must be at most {_LONGEST_NAME} octets")
+    return value
+
+
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -154,6 +165,8 @@ READING: tuple[Option, ...] = (
 WRITING: tuple[Option, ...] = (
     Option("exchange", _text, "where rows without a column `exchange` go", ""),
     Option("routingKey", _text, "the routing key of rows without a column `routing_key`", ""),
+    Option("writeName", _name, "a part of the message ids that the sink makes: tells writes of one "
+           "micro-batch apart"),
     Option("mandatory", _flag, "a row that no queue takes is noticed", True),
     Option("onUnroutable", one_of("fail", "drop", "deadletter"), "what to do with such a row",
            "fail"),

@@ -58,9 +58,7 @@ class _Sink:
         self._places = bind_columns(schema)
         #: Stands for the query where there is none: the same for all attempts of a task.
         self._run_id = uuid.uuid4().hex
-        # A function for foreachBatch may write several times: each to a place of its own.
-        place = f"{options.exchange}/{options.routing_key}".encode()
-        self._write_id = "" if streaming else f"{zlib.crc32(place):08x}-"
+        self._write_id = _write_id(options, schema, streaming=streaming)
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
         if _GATHERED in os.environ:
@@ -92,6 +90,19 @@ class _Sink:
         )
         log.info("task %d: %s", partition, _told([done]))
         return done
+
+
+def _write_id(options: SinkOptions, schema: StructType, *, streaming: bool) -> str:
+    """Tells the writes of one micro-batch apart, and is the same when the batch is done again.
+
+    A function for foreachBatch may write several times. What kind of messages a write sends, and
+    where to, is the same again; other options may hold a host's name or a time.
+    """
+    name = f"{options.write_name}-" if options.write_name else ""
+    if streaming:  # it is the one write of its query
+        return name
+    kind = (options.exchange, options.routing_key, options.constants.get("type"), *schema.names)
+    return f"{name}{zlib.crc32(repr(kind).encode()):08x}-"
 
 
 def _send_all(

@@ -60,6 +60,8 @@ class SinkOptions:
     endpoints: tuple[Endpoint, ...]
     exchange: str
     routing_key: str
+    #: Tells writes of one micro-batch apart, where nothing else does.
+    write_name: str | None
     mandatory: bool
     rules: PublishRules
     #: Property to its encoded value, for rows that have none of their own.
@@ -78,6 +80,7 @@ class SinkOptions:
             endpoints=endpoints(given, values),
             exchange=values["exchange"],
             routing_key=values["routingKey"],
+            write_name=values["writeName"],
             mandatory=values["mandatory"],
             rules=PublishRules(
                 window=values["confirmWindow"],
