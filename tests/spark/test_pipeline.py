@@ -236,6 +236,48 @@ def test_a_batch_that_is_done_again_changes_nothing(job: Job, wire: Channel) -> 
     assert (len(published), set(published.values())) == (15, {2})
 
 
+def test_what_is_published_to_one_place_has_ids_of_its_own_in_every_attempt(
+    job: Job, wire: Channel
+) -> None:
+    wire.declare("one")
+    wire.declare("one.place")
+    for number in range(10):
+        wire.publish("one", order(number))
+        wire.publish("one", b"broken %d" % number)
+    wire.sync()
+    query = (
+        "SELECT 'x' AS body, map('id', CAST(id AS STRING)) AS headers FROM orders "
+        "DISTRIBUTE BY rand() SORT BY rand()"
+    )
+    entry = f"{{sql: \"{query}\", exchange: '', routing_key: one.place}}"
+    job.write(
+        f"""
+        queues: one
+        tables: {{orders: {{schema: id INT}}}}
+        publish:
+          left: {entry}
+          quarantine: {entry}
+        quarantine: {{exchange: '', routing_key: one.place}}
+        """
+    )
+
+    def die(progress: Progress) -> None:
+        raise RuntimeError("the last moment before Spark would call the batch done")
+
+    with pytest.raises(PipelineStopped, match="RuntimeError: the last moment"):
+        job.run(told=die)
+    first = got(wire, "one.place")
+    job.run()
+    second = got(wire, "one.place")
+
+    assert len({each.properties.message_id for each in first}) == len(first) == 30
+    assert [_told(each) for each in second] == [_told(each) for each in first]
+
+
+def _told(message: Message) -> tuple[Any, ...]:
+    return message.properties.message_id, message.properties.headers, message.body
+
+
 def test_a_key_that_came_before_is_left_out(
     job: Job, wire: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

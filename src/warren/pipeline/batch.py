@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, quoted, shaped
@@ -171,19 +171,15 @@ class _Batch:
             rows = bad.withColumn("headers", f.map_concat(headers, reason)).select(rows.columns)
             if place.routing_key is not None:
                 rows = rows.drop("routing_key")
-            self._send(rows.coalesce(1), place.options)
+            # Done again, the batch must give each message the same id: so they need an order.
+            rows = rows.coalesce(1).sortWithinPartitions("queue", "offset")
+            self._send(rows, place.options)
 
     def _publish(self, publish: Publish) -> None:
         rows = as_messages(self._run(publish.sql)).coalesce(1)
         # Done again, the batch must give each message the same id: so they need an order.
-        rows = rows.sortWithinPartitions(
-            *[quoted(name) for name in rows.columns if name.lower() != "headers"]
-        )
-        number = f.monotonically_increasing_id().cast("string")
-        made = f.concat(f.lit(f"{self._name}-{publish.name}-"), number)
-        given = f.col("message_id") if "message_id" in map(str.lower, rows.columns) else f.lit(None)
+        rows = rows.sortWithinPartitions(*[_sortable(name) for name in rows.columns])
         seen = Observation()
-        rows = rows.withColumn("message_id", f.coalesce(given.cast("string"), made))
         rows = rows.observe(seen, f.count(f.lit(1)).alias("rows"))
         self._send(rows, publish.options)
         self._count.published[publish.name] += int(seen.get["rows"])
@@ -191,3 +187,9 @@ class _Batch:
     def _send(self, rows: DataFrame, options: dict[str, str]) -> None:
         writer = rows.write.format("rabbitmq").options(**self._pipeline.connection)
         writer.options(**options).mode("append").save()
+
+
+def _sortable(column: str) -> Column:
+    """A message's column as Spark can sort it: a map has no order of its own."""
+    found = f.col(quoted(column))
+    return f.array_sort(f.map_entries(found)) if column.lower() == "headers" else found

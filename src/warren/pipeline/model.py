@@ -81,7 +81,11 @@ class Quarantine:
     @property
     def options(self) -> dict[str, str]:
         """What the sink is told."""
-        return {"exchange": self.exchange or "", "routingKey": self.routing_key or ""}
+        return {
+            "exchange": self.exchange or "",
+            "routingKey": self.routing_key or "",
+            "writeName": "quarantine",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ class Publish:
         return {
             "exchange": self.exchange,
             "routingKey": self.routing_key,
+            # Two entries may publish to the same place, and their messages need different ids.
+            "writeName": f"publish.{self.name}",
             **({"type": self.type} if self.type is not None else {}),
             "onUnroutable": self.on_unroutable,
             "contentType": "application/json",

@@ -231,6 +231,10 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
             ":2: publish 'p': routing_key is longer than 255 octets",
         ),
         (
+            f"publish:\n  {'p' * 121}: {{sql: SELECT 1, exchange: x}}\n{SMALL}",
+            f":2: publish '{'p' * 121}': writeName: ",
+        ),
+        (
             f"quarantine: {{exchange: {'x' * 256}}}\n{SMALL}",
             ":1: quarantine: exchange is longer than 255 octets",
         ),
