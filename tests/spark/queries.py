@@ -18,6 +18,17 @@ from tests.support.eventually import eventually
 _TOO_SLOW = "Python worker failed to connect back"
 
 
+@contextmanager
+def in_query(spark: SparkSession, query_id: str) -> Iterator[None]:
+    """What is done inside looks to Spark like a part of this query's batch 0."""
+    context = spark.sparkContext
+    context.setLocalProperty("sql.streaming.queryId", query_id)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("sql.streaming.queryId", None)
+
+
 def is_too_slow(error: Exception) -> bool:
     return _TOO_SLOW in str(error)
 

@@ -206,8 +206,11 @@ def test_the_pyspark_project_works_when_copied_and_stops_with_a_line_at_ctrl_c(
             start_new_session=True,
         )
         try:
-            done = project / "shop-data" / "quarantine" / "batch_id=0" / "_SUCCESS"
-            eventually(lambda: done.exists() or job.poll() is not None, within_s=180)
+            done = project / "shop-data" / "quarantine"
+            eventually(
+                lambda: any(done.glob("batch_id=*-0/_SUCCESS")) or job.poll() is not None,
+                within_s=180,
+            )
             os.killpg(job.pid, signal.SIGINT)  # as a terminal does
             said, _ = job.communicate(timeout=90)
         finally:

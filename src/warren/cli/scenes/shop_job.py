@@ -112,7 +112,10 @@ class Tables:
         rows.unpersist()
 
     def _save(self, rows: DataFrame, table: str, batch_id: int) -> None:
-        path = f"{self._folder}/{table}/batch_id={batch_id}"
+        # With a new checkpoint batches are counted from 0 again: the query's id keeps them from
+        # overwriting what the old query wrote.
+        query_id = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        path = f"{self._folder}/{table}/batch_id={query_id}-{batch_id}"
         rows.coalesce(1).write.mode("overwrite").parquet(path)
 
     def _publish(self, orders: DataFrame, batch_id: int) -> None:
