@@ -63,6 +63,13 @@ def numbers(folder: Path) -> list[int]:
     return sorted(pq.read_table(folder / "orders").column("order_id").to_pylist())
 
 
+def got(channel: Channel) -> list[tuple[str, bytes]]:
+    found = []
+    while (message := channel.get(RESULTS, no_ack=True)) is not None:
+        found.append((message.properties.message_id, message.body))
+    return found
+
+
 def test_the_first_batch_of_a_new_query_overwrites_nothing_of_the_old_one(
     spark: SparkSession, write: Write, results: Channel, tmp_path: Path
 ) -> None:
@@ -73,3 +80,18 @@ def test_the_first_batch_of_a_new_query_overwrites_nothing_of_the_old_one(
         write(orders(spark, {2: "de"}), 0)
 
     assert numbers(tmp_path) == [1, 2]
+
+
+def test_results_have_the_same_ids_in_whatever_order_their_orders_come(
+    spark: SparkSession, write: Write, results: Channel
+) -> None:
+    countries = dict(enumerate(["de", "fr", "us", "jp", "it", "es"]))
+    published = []
+    with in_query(spark, "query"):
+        for batch in (countries, dict(reversed(countries.items()))):
+            write(orders(spark, batch), 0)
+            published.append(got(results))
+
+    first, second = published
+    assert len({message_id for message_id, _ in first}) == 6
+    assert second == first
