@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ def stream(channel: Channel, queue_with: Callable[..., str]) -> str:
     return queue
 
 
-def append(channel: Channel, queue: str, letters: str) -> None:
+def append(channel: Channel, queue: str, letters: Iterable[str]) -> None:
     publisher = channel.connection.channel()
     publisher.confirm()
     for letter in letters:  # what is published together may share a chunk
@@ -144,6 +144,14 @@ def test_acks_make_room_in_the_prefetch(channel: Channel, stream: str) -> None:
     assert consumer.quiet(QUIET_S)
     consumer.ack(held[1].tag, multiple=True)
     assert word(consumer.deliveries(2)) == "cd"
+
+
+def test_large_messages_come_as_fast_as_they_are_read(channel: Channel, stream: str) -> None:
+    large = [letter * (1 << 20) for letter in "fghij"]  # more than is written at once
+    append(channel, stream, large)
+    consumer = reader(channel, stream, "first")
+    bodies = [message.body.decode() for message in consumer.deliveries(10)]
+    assert bodies == [*"abcde", *large]
 
 
 def test_nothing_is_marked_as_redelivered(channel: Channel, stream: str) -> None:

@@ -208,6 +208,7 @@ class StreamQueue:
             self._cursors[consumer] = cursor + room - left
             if left or self._cursors[consumer] < self._first + len(self._log):
                 consumer.parked = True
+                consumer.can_take()  # asked, it says to its connection that it waits for it
 
     def check_refusable(self) -> None:
         raise NotImplementedByBroker(
