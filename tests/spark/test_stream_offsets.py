@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pika import spec
+from pyspark.sql.types import BinaryType, StructType
 
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
-from tests.support.wire import Channel
+from tests.support.proxy import Proxy
+from tests.support.wire import Channel, Connection
 from warren.client.blocking import BlockingConnection
+from warren.client.endpoint import Endpoint
 from warren.errors import OffsetGone
+from warren.spark.batch import BatchPartition, QueueReader
 from warren.spark.drain_job import Range
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
@@ -22,6 +29,9 @@ from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
 COUNT = 40
 #: A few messages fill a segment of the log: retention drops whole ones.
 SMALL = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 4_000}
+LARGE = {"x-stream-max-segment-size-bytes": 10_000_000}
+#: Far longer than anybody may take to find the end of a stream that is written to.
+WRITTEN_S = 15.0
 
 
 def fill(channel: Channel, stream: str, **more: Any) -> None:
@@ -42,6 +52,31 @@ def edges(broker: TestBroker, stream: str) -> tuple[int, int]:
     options = SourceOptions.parse({"uri": broker.url, "queues": stream})
     with BlockingConnection.open(options.endpoints) as link:
         return stream_start(link, stream, "first"), stream_end(link, stream)
+
+
+@contextmanager
+def written_to(broker: TestBroker, stream: str) -> Iterator[threading.Thread]:
+    """While a thread publishes to a stream again and again, what ``fill`` would publish next."""
+    begun, stop = threading.Event(), threading.Event()
+
+    def write() -> None:
+        connection = Connection.open(broker.url)
+        channel = connection.channel()
+        number, deadline = COUNT, time.monotonic() + WRITTEN_S
+        while time.monotonic() < deadline and not stop.wait(0.005):
+            channel.publish(stream, b"%08d" % number + bytes(1000))
+            number += 1
+            begun.set()
+        connection.close()
+
+    writer = threading.Thread(target=write, name="writer", daemon=True)
+    writer.start()
+    try:
+        assert begun.wait(30)
+        yield writer
+    finally:
+        stop.set()
+        writer.join(30)
 
 
 def what_is_left(broker: TestBroker, stream: str) -> list[int]:
@@ -122,3 +157,60 @@ def test_a_batch_of_a_stream_keeps_to_its_octets_and_messages(
         eventually(lambda: ends() == [10, 7, 10, 1], within_s=30)
     finally:
         driver.close()
+
+
+def test_the_end_of_a_stream_that_is_written_to_is_found(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("written")
+    fill(channel, stream, **LARGE)
+    with written_to(broker, stream) as writer:
+        first, end = edges(broker, stream)
+        assert writer.is_alive()
+
+    found = read(broker, stream, first, end)
+    assert found == list(range(len(found)))
+    assert len(found) >= COUNT
+
+
+@pytest.mark.parametrize("starting", ["first", "last", "next"])
+def test_a_stream_that_is_written_to_is_planned_from_anywhere(
+    broker: TestBroker, channel: Channel, name: Callable[..., str], starting: str
+) -> None:
+    stream = name("planned")
+    fill(channel, stream, **LARGE)
+    given = {"uri": broker.url, "queues": stream, "startingOffset": starting}
+    bodies = StructType().add("body", BinaryType())
+    driver = Driver(SourceOptions.parse(given))
+    try:
+        with written_to(broker, stream) as writer:
+            start = driver.initial()
+            end = driver.latest(start, None, None)
+            tasks = QueueReader(given, bodies).partitions()
+            assert writer.is_alive()
+    finally:
+        driver.close()
+
+    ranges = [each for task in tasks if isinstance(task, BatchPartition) for each in task.ranges]
+    ranges.append(Range(stream, start["queues"][stream], end["queues"][stream], STREAM))
+    for planned in ranges:
+        found = read(broker, stream, planned.start, planned.end)
+        begin = found[0] if found else 0
+        assert found == list(range(begin, begin + len(found)))
+        assert starting != "first" or found[:COUNT] == list(range(COUNT))
+
+
+def test_the_end_is_exact_however_long_the_last_chunk_takes(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("slow")
+    channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+    channel.confirm()
+    body = bytes(30_000)
+    channel.connection.wire.send(b"".join(channel.publishing(stream, body) for _ in range(COUNT)))
+    channel.wait_confirms(COUNT)
+
+    with Proxy(broker.host, broker.port) as proxy:
+        proxy.delay(0.2)
+        with BlockingConnection.open([Endpoint.from_uri(proxy.url)]) as link:
+            assert stream_end(link, stream) == COUNT

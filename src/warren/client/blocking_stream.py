@@ -46,6 +46,10 @@ class StreamTap(BlockingChannel):
         took.bodies.append(body)
         took.body_bytes += len(body)
         self.offsets.append(stream_offset(properties))
+        self._came(delivery_tag)
+
+    def _came(self, delivery_tag: int) -> None:
+        """Have the broker fill the window again when half of it has come."""
         self._to_ack += 1
         if self._to_ack * 2 >= self._window:
             self._to_ack = 0
@@ -63,6 +67,56 @@ class StreamTap(BlockingChannel):
         taken = self.took, self.offsets
         self.took, self.offsets = Deliveries(), []
         return taken
+
+    def stop(self) -> None:
+        """Close the channel without waiting; what is still on its way is thrown away."""
+        if self.is_open:
+            self.connection.session.close_channel(self.number)
+
+
+class StreamEdge(StreamTap):
+    """Learns offsets, and keeps nothing else of what comes.
+
+    RabbitMQ gives out all that a stream has, as far as the window goes, before it does anything
+    else for the channel. So what was there when the first message came has come when what was
+    asked then is answered, however much is being written.
+    """
+
+    def __init__(self, connection: BlockingConnection) -> None:
+        super().__init__(connection)
+        #: The broker has begun to give out.
+        self.began = False
+        #: The first offset that came; None until one has.
+        self.first: int | None = None
+        #: The one behind the last that came.
+        self.end = 0
+        #: The broker has answered ``ask``.
+        self.answered = False
+
+    def ask(self, queue: str) -> None:
+        """Have the broker answer behind what it is giving out now."""
+        self.send(m.QueueDeclare(queue=queue, passive=True))
+
+    def deliver(
+        self,
+        consumer_tag: bytes,
+        delivery_tag: int,
+        redelivered: bool,
+        route: bytes,
+        properties: bytes,
+        body: bytes,
+    ) -> None:
+        offset = stream_offset(properties)
+        if self.first is None:
+            self.first = offset
+        self.end = offset + 1
+        self._came(delivery_tag)
+
+    def method(self, method: m.Method) -> None:
+        if isinstance(method, m.BasicConsumeOk):
+            self.began = True
+        elif isinstance(method, m.QueueDeclareOk):
+            self.answered = True
 
 
 def stream_offset(properties: bytes) -> int:

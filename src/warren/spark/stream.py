@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_stream import StreamTap
+from warren.client.blocking_stream import StreamEdge, StreamTap
 from warren.errors import ConnectionLost, OffsetGone
 from warren.spark.deliveries import to_batch
 from warren.spark.drain_job import Range, slices
@@ -18,10 +17,13 @@ from warren.spark.options import SourceOptions
 
 STREAM = "stream"
 _WINDOW = 2_000
+#: AMQP's prefetch has 16 bits, and so has the number of messages in a chunk of RabbitMQ's log.
+_CHUNK = 65_535
 #: The most messages that are weighed.
 _LOOKED_AT = 50
 _PART = 20_000
-#: A stream that has something answers at once; this long is waited for more.
+#: A stream that has something answers at once; this long is waited for more, and no longer, for
+#: one that is written to has more for ever.
 _QUIET_S = 0.1
 #: This long is waited for the first message of a stream that may be empty, once the broker has
 #: said that it begins.
@@ -30,8 +32,8 @@ _ANSWER_S = 30.0
 
 
 def stream_end(link: BlockingConnection, queue: str) -> int:
-    """The offset that the next message will get."""
-    return _edge(link, queue, "last")[1]
+    """The offset that the next message will get; of a stream that is written to, got lately."""
+    return _edge(link, queue, "last", _CHUNK)[1]
 
 
 def stream_start(link: BlockingConnection, queue: str, wanted: str) -> int:
@@ -39,56 +41,46 @@ def stream_start(link: BlockingConnection, queue: str, wanted: str) -> int:
     if wanted.isdigit():
         return int(wanted)
     if wanted == "first":
-        return _edge(link, queue, "first", window=1)[0]
-    first, after = _edge(link, queue, "last")
+        return _edge(link, queue, "first", 1)[0]
+    first, after = _edge(link, queue, "last", _CHUNK)
     return first if wanted == "last" else after
 
 
 def stream_weight(link: BlockingConnection, queue: str, at: int) -> tuple[int, int]:
     """How many messages from an offset on were looked at, and the octets of their bodies."""
-    tap = _open(link, queue, at, _LOOKED_AT)
-    deadline = time.monotonic() + _ANSWER_S
-    while not tap.offsets and time.monotonic() < deadline:
-        link.pump(max(0.001, deadline - time.monotonic()))
-        _check(tap)
+    tap = link.begin_channel(StreamTap)
+    tap.start(queue, at, _LOOKED_AT)
+    _listen(tap, lambda: bool(tap.offsets), _ANSWER_S)
     tap.close()
     return len(tap.offsets), tap.took.body_bytes
 
 
-class _EdgeTap(StreamTap):
-    """Knows when the broker has begun to give out."""
-
-    began = False
-
-    def method(self, method: Any) -> None:
-        # Of the answers to what a tap asks for, only consume-ok names the consumer.
-        self.began = self.began or hasattr(method, "consumer_tag")
-
-
-def _edge(
-    link: BlockingConnection, queue: str, where: str, window: int = 65_535
-) -> tuple[int, int]:
+def _edge(link: BlockingConnection, queue: str, where: str, window: int) -> tuple[int, int]:
     """The first offset that comes and the one behind the last; (0, 0) of an empty stream."""
-    tap = link.begin_channel(_EdgeTap)
+    tap = link.begin_channel(StreamEdge)
     tap.start(queue, where, window)
-    deadline, began = time.monotonic() + _ANSWER_S, False
-    while time.monotonic() < deadline and not (tap.offsets and window == 1):
-        came = link.pump(max(0.001, deadline - time.monotonic()))
-        _check(tap)
-        if came and tap.offsets:
-            deadline = time.monotonic() + _QUIET_S
-        elif tap.began and not began:
-            deadline, began = time.monotonic() + _EMPTY_S, True
-    if not tap.began:
-        raise TimeoutError(f"stream '{queue}' does not answer")
+    _answer(tap, lambda: tap.began, queue)
+    _listen(tap, lambda: tap.first is not None, _EMPTY_S)
+    if tap.first is not None and window > 1:
+        tap.ask(queue)
+        _listen(tap, lambda: False, _QUIET_S)
+        _answer(tap, lambda: tap.answered, queue)
     tap.close()
-    return (tap.offsets[0], tap.offsets[-1] + 1) if tap.offsets else (0, 0)
+    return (tap.first, tap.end) if tap.first is not None else (0, 0)
 
 
-def _open(link: BlockingConnection, queue: str, where: int | str, window: int) -> StreamTap:
-    tap = link.begin_channel(StreamTap)
-    tap.start(queue, where, window)
-    return tap
+def _answer(tap: StreamTap, done: Callable[[], bool], queue: str) -> None:
+    if not _listen(tap, done, _ANSWER_S):
+        raise TimeoutError(f"stream '{queue}' does not answer")
+
+
+def _listen(tap: StreamTap, done: Callable[[], bool], timeout_s: float) -> bool:
+    """Read until ``done``, but not longer than told; was it?"""
+    deadline = time.monotonic() + timeout_s
+    while not done() and (left_s := deadline - time.monotonic()) > 0:
+        tap.connection.pump(left_s)
+        _check(tap)
+    return done()
 
 
 def _check(tap: StreamTap) -> None:
@@ -105,7 +97,8 @@ def stream_rows(options: SourceOptions, ranges: Iterable[Range]) -> Iterator[pa.
 
 
 def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator[pa.RecordBatch]:
-    tap = _open(link, wanted.queue, wanted.start, _WINDOW)
+    tap = link.begin_channel(StreamTap)
+    tap.start(wanted.queue, wanted.start, _WINDOW)
     at = wanted.start
     deadline = time.monotonic() + timeout_s
     while at < wanted.end:
