@@ -51,7 +51,7 @@ class Task:
 
         def probe(at: str, _: str) -> None:
             if at == point:
-                drain._link.abandon()  # type: ignore[union-attr]
+                drain.connection.abandon()
                 raise Crash(point)
 
         mode = more.pop("mode", "exclusive")

@@ -20,8 +20,6 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.errors import (
     AccessRefused,
-    ClientError,
-    ConnectionForced,
     ConnectionLost,
     LedgerInUse,
     NotFound,
@@ -42,6 +40,7 @@ from warren.spark.drain_job import (
 from warren.spark.ledger import Ledger, Segment, Shelf
 from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
 from warren.spark.options import SourceOptions
+from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +53,6 @@ _MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
 _MOST_WEIGHTS = 10_000
-#: How long a broker that went away is waited for.
-RECONNECT_S = 60.0
 _QUIET_S = 0.02
 _RETRY_S = 0.05
 
@@ -88,13 +85,12 @@ class Drain:
         self._run = run
         self._own_only = own_only
         self._retried = retried
-        self._connect = connect or partial(
+        connect = connect or partial(
             BlockingConnection.open, options.endpoints, name="warren spark"
         )
+        self.connection = TaskConnection(connect, reconnect_s)
         self._probe = probe
         self._busy_s = busy_s
-        self._reconnect_s = reconnect_s
-        self._link: BlockingConnection | None = None
         #: Segments to be written next, and what was taken for them.
         self._ready: list[tuple[Job, Tap, Segment]] = []
         self._writers: ThreadPoolExecutor | None = None
@@ -118,8 +114,7 @@ class Drain:
         finally:
             if self._writers is not None:
                 self._writers.shutdown()
-            if self._link is not None:
-                self._link.close()
+            self.connection.close()
 
     def _written(self, job: Job) -> Iterator[pa.RecordBatch]:
         """The rows that the ledger has by now, from where we are."""
@@ -138,35 +133,23 @@ class Drain:
         job.blind = job.blind or job.unsure
 
     def _drain_all(self, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
-        failing_since: float | None = None
         for first in range(0, len(jobs), _AT_ONCE):
             group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
-                    for batch in self._drain(self._connected(), group):
-                        failing_since = None
+                    for batch in self._drain(self.connection.link, group):
+                        self.connection.works()
                         yield batch
-                except (ClientError, ConnectionForced, TimeoutError) as error:
-                    failing_since = self._try_again(error, failing_since, group)
+                except BROKEN as error:
+                    self._try_again(error, group)
 
-    def _connected(self) -> BlockingConnection:
-        if self._link is None or not self._link.is_open:
-            self._link = self._connect()
-        return self._link
-
-    def _try_again(self, error: Exception, since: float | None, jobs: list[Job]) -> float:
+    def _try_again(self, error: Exception, jobs: list[Job]) -> None:
         """After a lost connection: everything is as the ledger says. Raises when it is too long."""
-        now = time.monotonic()
-        since = since or now
-        if now - since > self._reconnect_s:
+        if not self.connection.lost(error):
             if not all(job.is_safe or job.finished for job in jobs):
                 raise error
             for job in jobs:
                 job.give_up_clearing()
-        log.warning("connection lost while draining (%s); connecting again", error)
-        if self._link is not None:
-            self._link.abandon()
-            self._link = None
         for job in jobs:
             if job.tap is not None:
                 job.reach_for(job.tap.window)
@@ -175,8 +158,6 @@ class Drain:
             if job.settling is not None and not job.clearing:
                 job.resolving.append(job.settling)
             job.settling = None
-        time.sleep(_RETRY_S * 4)
-        return since
 
     # -- one connection --------------------------------------------------------------------------
     def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[pa.RecordBatch]:

@@ -15,20 +15,14 @@ from pyspark.sql.datasource import InputPartition
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_questions import count_ready
 from warren.client.blocking_reader import EXCLUSIVE
-from warren.errors import (
-    ClientError,
-    ConfigError,
-    ConnectionForced,
-    LoginRefused,
-    VhostRefused,
-)
-from warren.spark.drain import RECONNECT_S
+from warren.errors import ConfigError, LoginRefused, VhostRefused
 from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
 from warren.spark.queues import Catalog, QueueInfo, require_there
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
+from warren.spark.task_connection import BROKEN, RECONNECT_S
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +238,7 @@ class Driver:
         while True:
             try:
                 return question(self._connected())
-            except (ClientError, ConnectionForced, TimeoutError) as error:
+            except BROKEN as error:
                 self.close()  # it was idle for long, or the broker is being restarted
                 now = time.monotonic()
                 deadline = deadline or now + (RECONNECT_S if self._was_connected else 0.0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.spark.model_broker import Model
 from warren.errors import LedgerUnusable
 from warren.spark import drain as drain_module
+from warren.spark import task_connection
 from warren.spark.drain import Drain
 from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
@@ -154,6 +155,7 @@ def faults() -> st.SearchStrategy[Any]:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_module, "_RETRY_S", 0.0)
+    monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
 
 
 quick = settings(

@@ -1,0 +1,63 @@
+"""A task's connection to the broker, made again for a while when it breaks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from warren.client.blocking import BlockingConnection
+from warren.errors import ClientError, ConnectionForced
+
+log = logging.getLogger(__name__)
+
+#: How long a broker that went away is waited for.
+RECONNECT_S = 60.0
+#: What says that a connection broke, or could not be made.
+BROKEN = (ClientError, ConnectionForced, TimeoutError)
+_PAUSE_S = 0.2
+
+
+class TaskConnection:
+    """The one connection of a task, however many queues it reads."""
+
+    def __init__(
+        self, connect: Callable[[], BlockingConnection], reconnect_s: float = RECONNECT_S
+    ) -> None:
+        self._connect = connect
+        self._reconnect_s = reconnect_s
+        self._link: BlockingConnection | None = None
+        self._failing_since: float | None = None
+
+    @property
+    def link(self) -> BlockingConnection:
+        """The connection, made if there is none."""
+        if self._link is None or not self._link.is_open:
+            self._link = self._connect()
+        return self._link
+
+    def works(self) -> None:
+        """Something came over it: from here on, it has as long again."""
+        self._failing_since = None
+
+    def lost(self, error: Exception) -> bool:
+        """Let go of what broke; False when that has gone on for too long to try again."""
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
+        self.abandon()
+        if now - self._failing_since > self._reconnect_s:
+            return False
+        log.warning("connection lost in a task (%s); connecting again", error)
+        time.sleep(_PAUSE_S)
+        return True
+
+    def abandon(self) -> None:
+        """Close it without a word, as a crash would."""
+        if self._link is not None:
+            self._link.abandon()
+            self._link = None
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
