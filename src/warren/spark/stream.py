@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_stream import StreamEdge, StreamTap
-from warren.errors import ConnectionLost, OffsetGone
+from warren.errors import ConnectionLost, OffsetGone, PreconditionFailed
 from warren.spark.deliveries import to_batch
 from warren.spark.drain_job import Range, slices
 from warren.spark.options import SourceOptions
+from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection
 
 STREAM = "stream"
 _WINDOW = 2_000
@@ -21,7 +22,9 @@ _WINDOW = 2_000
 _CHUNK = 65_535
 #: The most messages that are weighed.
 _LOOKED_AT = 50
+#: Messages and octets of bodies that become one batch, about: Arrow takes 2 GiB.
 _PART = 20_000
+_PART_BYTES = 32 << 20
 #: A stream that has something answers at once; this long is waited for more, and no longer, for
 #: one that is written to has more for ever.
 _QUIET_S = 0.1
@@ -84,22 +87,50 @@ def _listen(tap: StreamTap, done: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def _check(tap: StreamTap) -> None:
-    if not tap.is_open:
-        raise tap.refusal or ConnectionLost(tap.connection.address, "the channel was closed")
+    if tap.is_open:
+        return
+    if tap.refusal is None or isinstance(tap.refusal, PreconditionFailed):
+        # RabbitMQ refuses so while it starts: "does not have a running replica" yet.
+        reason = str(tap.refusal or "the channel was closed")
+        raise ConnectionLost(tap.connection.address, reason)
+    raise tap.refusal
 
 
-def stream_rows(options: SourceOptions, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
-    """The rows of ranges of streams, each from and to an offset."""
-    connect = partial(BlockingConnection.open, options.endpoints, name="warren spark")
-    for wanted in ranges:
-        with connect() as link:
-            yield from _rows(link, wanted, options.drain_timeout_s)
+def stream_rows(
+    options: SourceOptions, ranges: Iterable[Range], *, reconnect_s: float = RECONNECT_S
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ranges of streams, each from and to an offset, over one connection."""
+    # Nobody sends heartbeats while Spark is busy with what it was given.
+    endpoints = [endpoint.but(heartbeat_s=0) for endpoint in options.endpoints]
+    connect = partial(BlockingConnection.open, endpoints, name="warren spark")
+    connection = TaskConnection(connect, reconnect_s)
+    try:
+        for wanted in ranges:
+            yield from _rows(connection, wanted, options.drain_timeout_s)
+    finally:
+        connection.close()
 
 
-def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator[pa.RecordBatch]:
-    tap = link.begin_channel(StreamTap)
-    tap.start(wanted.queue, wanted.start, _WINDOW)
+def _rows(connection: TaskConnection, wanted: Range, timeout_s: float) -> Iterator[pa.RecordBatch]:
+    """The rows of one range; after a lost connection it goes on where it was."""
     at = wanted.start
+    while at < wanted.end:
+        try:
+            for batch, behind in _parts(connection.link, wanted, at, timeout_s):
+                at = behind
+                connection.works()
+                yield from slices(batch)
+        except BROKEN as error:
+            if not connection.lost(error):
+                raise
+
+
+def _parts(
+    link: BlockingConnection, wanted: Range, at: int, timeout_s: float
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """A range's rows from ``at`` on, in parts, each with the offset behind it."""
+    tap = link.begin_channel(StreamTap)
+    tap.start(wanted.queue, at, min(_WINDOW, wanted.end - at))
     deadline = time.monotonic() + timeout_s
     while at < wanted.end:
         if link.pump(max(0.001, deadline - time.monotonic())):
@@ -107,9 +138,9 @@ def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator
         elif time.monotonic() > deadline:
             raise TimeoutError(f"stream '{wanted.queue}' gave nothing at offset {at}")
         _check(tap)
-        if not tap.offsets or (tap.offsets[-1] + 1 < wanted.end and len(tap.offsets) < _PART):
+        if not _is_part(tap, wanted.end):
             continue
-        batch, offsets = _batch(tap, wanted)
+        batch, offsets = _batch(tap, wanted.queue, at, wanted.end)
         missing = _first_missing(at, offsets)
         if missing < min(wanted.end, offsets[-1]):
             # RabbitMQ uses up an offset of its own where a segment of the log begins.
@@ -117,7 +148,18 @@ def _rows(link: BlockingConnection, wanted: Range, timeout_s: float) -> Iterator
             if head > missing:
                 raise OffsetGone(wanted.queue, missing, head)
         at = offsets[-1] + 1
-        yield from slices(batch)
+        if at >= wanted.end:
+            tap.stop()
+        yield batch, at
+        deadline = time.monotonic() + timeout_s  # however long Spark took
+
+
+def _is_part(tap: StreamTap, end: int) -> bool:
+    """Has enough come, or all there is to come?"""
+    if not tap.offsets:
+        return False
+    enough = len(tap.offsets) >= _PART or tap.took.body_bytes >= _PART_BYTES
+    return enough or tap.offsets[-1] + 1 >= end
 
 
 def _first_missing(at: int, offsets: list[int]) -> int:
@@ -131,10 +173,10 @@ def _first_missing(at: int, offsets: list[int]) -> int:
     return at
 
 
-def _batch(tap: StreamTap, wanted: Range) -> tuple[pa.RecordBatch, list[int]]:
-    """What came, without what lies before or behind the range, and all offsets seen."""
+def _batch(tap: StreamTap, queue: str, at: int, end: int) -> tuple[pa.RecordBatch, list[int]]:
+    """What came, without what lies before ``at`` or behind the range, and all offsets seen."""
     took, offsets = tap.take()
-    batch = to_batch(took, wanted.queue, 0, int(time.time() * 1e6))
+    batch = to_batch(took, queue, 0, int(time.time() * 1e6))
     batch = batch.set_column(1, batch.schema.field(1), pa.array(offsets, pa.int64()))
-    inside = [wanted.start <= offset < wanted.end for offset in offsets]
+    inside = [at <= offset < end for offset in offsets]
     return batch.filter(pa.array(inside)), offsets
