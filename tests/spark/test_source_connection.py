@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pika import amqp_object, frame, spec
 
 from tests.support.brokers import TestBroker
 from tests.support.certificates import Authority
@@ -32,6 +33,11 @@ from warren.errors import (
 )
 from warren.spark.options import SourceOptions
 from warren.spark.queues import Catalog
+
+
+def told(method: amqp_object.Method) -> bytes:
+    """What a broker sends to say this."""
+    return frame.Method(0, method).marshal()
 
 
 def endpoint(broker: TestBroker, **changes: object) -> Endpoint:
@@ -81,6 +87,25 @@ def test_a_server_of_something_else_is_told_from_a_broker(
     answer: bytes, error: type[Exception]
 ) -> None:
     with answering(answer) as port, pytest.raises(error):
+        BlockingConnection.open([Endpoint("127.0.0.1", port)])
+
+
+@pytest.mark.parametrize(
+    ("tells", "behind", "error"),
+    [
+        (True, b"", HostUnreachable),
+        (True, told(spec.Connection.Close(320, "CONNECTION_FORCED - bye", 0, 0)), HostUnreachable),
+        (True, told(spec.Connection.Close(403, "ACCESS_REFUSED - no", 0, 0)), LoginRefused),
+        (False, b"", LoginRefused),
+    ],
+)
+def test_a_broker_that_goes_down_is_told_from_one_that_refuses_the_login(
+    tells: bool, behind: bytes, error: type[Exception]
+) -> None:
+    known = {"capabilities": {"authentication_failure_close": tells}}
+    start = told(spec.Connection.Start(0, 9, known, "PLAIN", "en_US"))
+
+    with answering(start + behind) as port, pytest.raises(error):
         BlockingConnection.open([Endpoint("127.0.0.1", port)])
 
 

@@ -20,6 +20,7 @@ from warren.client.endpoint import Endpoint
 from warren.errors import (
     ChannelClosed,
     ConnectError,
+    ConnectionForced,
     ConnectionLost,
     HostUnreachable,
     LoginRefused,
@@ -170,11 +171,21 @@ class BlockingConnection:
             raise NotAmqp(self.address, str(error)) from None
         except (ConnectionLost, Refusal) as error:
             # RabbitMQ says 403 to a login and 530 to a vhost; older brokers just hang up.
+            if isinstance(error, ConnectionForced):  # it goes down
+                raise HostUnreachable(self.address, str(error)) from None
+            if isinstance(error, ConnectionLost) and self._refusals_are_told:
+                raise HostUnreachable(self.address, error.reason) from None
             if isinstance(error, NotAllowed | NotFound) or session.failed_in == "opening":
                 raise VhostRefused(self.address, endpoint.vhost, str(error)) from None
             if isinstance(error, Refusal) or session.failed_in == "tuning":
                 raise LoginRefused(self.address, endpoint.user) from None
             raise HostUnreachable(self.address, error.reason) from None
+
+    @property
+    def _refusals_are_told(self) -> bool:
+        """The broker has said that it does not refuse a login by hanging up."""
+        capabilities = self.session.server_properties.get("capabilities") or {}
+        return bool(capabilities.get("authentication_failure_close"))
 
     @property
     def address(self) -> str:
