@@ -25,7 +25,8 @@ class _Failed:
 def ahead(items: Iterator[T], depth: int) -> Iterator[T]:
     """The same items, made by a thread of their own that is at most ``depth`` items ahead.
 
-    Also keeps the connection alive that the items come over, however long Spark takes for one.
+    Also keeps the connection alive that the items come over, while Spark takes its time and there
+    is room for one more.
     """
     done: queue.Queue[object] = queue.Queue(depth)
     unwanted = threading.Event()
