@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -186,27 +187,28 @@ def test_a_query_on_a_pattern_waits_for_a_management_api_that_has_answered(
 
 def test_a_query_on_a_pattern_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    with Broker.in_thread(management_port=0, data_dir=data) as broker:
-        ports = {"port": broker.port, "management_port": broker.management_port}
-        given = {
-            "uri": broker.url,
-            "managementUri": broker.management_url,
-            "queues": "kept.*",
-            "ledger": str(tmp_path / "ledger"),
-        }
-        connection = Connection.open(broker.url)
-        channel = connection.channel()
-        channel.declare("kept.a", durable=True)
-        driver = Driver(SourceOptions.parse(given))
-        start = driver.initial()
-        channel.publish("kept.a", b"one", delivery_mode=2)
-        channel.sync()
-        connection.close()
-    with ThreadPoolExecutor(1) as thread:
+    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
+        with Broker.in_thread(management_port=0, data_dir=data) as broker:
+            ports = {"port": broker.port, "management_port": broker.management_port}
+            proxy = stack.enter_context(Proxy("127.0.0.1", broker.port))
+            given = {
+                "uri": proxy.url,
+                "managementUri": broker.management_url,
+                "queues": "kept.*",
+                "ledger": str(tmp_path / "ledger"),
+            }
+            driver = Driver(SourceOptions.parse(given))
+            start = driver.initial()
+            connection = Connection.open(broker.url)
+            channel = connection.channel()
+            channel.declare("kept.a", durable=True)
+            channel.publish("kept.a", b"one", delivery_mode=2)
+            channel.sync()
+            connection.close()
         # Brokers listen for clients before they have an HTTP API.
-        with Broker.in_thread(**{**ports, "management_port": -1}, data_dir=data) as half:
+        with Broker.in_thread(**{**ports, "management_port": -1}, data_dir=data):
             waiting = thread.submit(driver.latest, start, None, None)
-            eventually(lambda: half.snapshot()["connections"] or waiting.done())
+            eventually(lambda: proxy.accepted > 1 or waiting.done())
         with Broker.in_thread(**ports, data_dir=data):
             end = waiting.result(60)
             driver.close()
