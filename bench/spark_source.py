@@ -1,7 +1,8 @@
 """``python -m bench.spark_source``: queues to Parquet with JSON decoding, beside a raw socket.
 
 Each round, on each broker: fill eight queues; drain them over a raw socket; fill them; let Spark
-read, decode and write them; the same with a source written with pika, which has the same columns.
+read, decode and write them; the raw socket once more; the same with a source written with pika,
+which has the same columns. Shares are of figures that were measured one after the other.
 Then the share of the ledger, one to two hundred queues, and the time from publish to visible in the
 table. A query runs for days and Java needs some minutes until it is as fast as it gets, so millions
 of messages go before those that count. Exits with 1 if a bar is missed.
@@ -275,43 +276,55 @@ def _rates(
     options: argparse.Namespace, spark: Spark, url: str, size: int, say: Say
 ) -> dict[str, float]:
     load = Load(url, 8)
-    found: dict[str, list[float]] = {"raw": [], "spark": [], "pika": [], "drain": [], "ledger": []}
+    names = ("raw", "spark", "pika", "drain", "ledger", "of raw", "times pika")
+    found: dict[str, list[float]] = {name: [] for name in names}
     for number in range(options.rounds):
-        say(f"{size} B, round {number + 1} of {options.rounds}: raw socket")
+        where = f"{size} B, round {number + 1} of {options.rounds}"
+        say(f"{where}: raw socket, before and after what is compared with it")
+        raw = [_raw(load, options.messages, size)]
+        say(f"{where}: to Parquet")
         load.fill(options.messages, size)
-        found["raw"].append(options.messages / load.drain_raw(options.messages))
-        for name, source in (("spark", "rabbitmq"), ("pika", "rabbitmq_pika")):
-            # A quarter is enough to see how slow the peer is.
-            messages = options.messages if name == "spark" else options.messages // 4
-            say(f"{size} B, round {number + 1} of {options.rounds}: to Parquet by {source}")
-            load.fill(messages, size)
-            found[name].append(spark.rate(load, source, messages))
+        rate = spark.rate(load, "rabbitmq", options.messages)
+        raw.append(_raw(load, options.messages, size))
+        say(f"{where}: to Parquet with pika")
+        load.fill(options.messages // 4, size)  # enough to see how slow the peer is
+        pika = spark.rate(load, "rabbitmq_pika", options.messages // 4)
         load.fill(options.messages, size)
-        rate, share = drain(load, options.messages)
-        found["drain"].append(rate)
-        found["ledger"].append(share)
+        alone, share = drain(load, options.messages)
+        mean = statistics.mean(raw)
+        for name, value in zip(
+            names, (mean, rate, pika, alone, share, rate / mean, rate / pika), strict=True
+        ):
+            found[name].append(value)
     load.delete()
-    middle = {name: statistics.median(each) for name, each in found.items()}
-    middle["of raw"] = middle["spark"] / middle["raw"]
-    middle["times pika"] = middle["spark"] / middle["pika"]
-    return middle
+    return {name: statistics.median(each) for name, each in found.items()}
+
+
+def _raw(load: Load, messages: int, size: int) -> float:
+    load.fill(messages, size)
+    return messages / load.drain_raw(messages)
 
 
 def _queues(options: argparse.Namespace, spark: Spark, url: str, say: Say) -> dict[str, float]:
     """One to many queues to Parquet: the slowest as a share of one, and the most of eight."""
-    rates: dict[int, list[float]] = {count: [] for count in QUEUES}
+    rounds: list[dict[int, float]] = []
     for _ in range(options.rounds):
+        rates: dict[int, float] = {}
         for count in QUEUES:
             say(f"{count} queues to Parquet")
             load = Load(url, count)
             messages = options.messages // 2 // count * count
             load.fill(messages, 200)
-            rates[count].append(spark.rate(load, "rabbitmq", messages))
+            rates[count] = spark.rate(load, "rabbitmq", messages)
             load.delete()
-    middle = {count: statistics.median(each) for count, each in rates.items()}
-    found = {f"{count} queues": rate for count, rate in middle.items()}
-    found["many queues"] = min(middle.values()) / middle[QUEUES[0]]
-    return {**found, "most queues": middle[QUEUES[-1]] / middle[8]}
+        rounds.append(rates)
+    found = {
+        f"{count} queues": statistics.median(each[count] for each in rounds) for count in QUEUES
+    }
+    slowest = [min(each.values()) / each[QUEUES[0]] for each in rounds]
+    found["many queues"] = statistics.median(slowest)
+    most = [each[QUEUES[-1]] / each[8] for each in rounds]
+    return {**found, "most queues": statistics.median(most)}
 
 
 def lines(by_broker: dict[str, dict[str, float]]) -> list[Line]:
