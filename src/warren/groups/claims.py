@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warren.client.connection import Connection
@@ -54,7 +54,8 @@ class Claims:
         self._growing = asyncio.Lock()
         self._spares = Spares(self._room)
         self._holdings: dict[str, Holding] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        #: The steps of each queue that have not ended, in their order.
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         #: Those that end something: not to be cut short.
         self._endings: set[asyncio.Task[None]] = set()
         self._refusals: dict[str, int] = {}
@@ -72,14 +73,17 @@ class Claims:
             Do.RELEASE: self._release,
             Do.FORGET: self._forget,
         }[step.do]
-        before = self._tasks.get(step.queue)
-        if before is not None and step.do in (Do.RELEASE, Do.FORGET):
-            before.cancel()  # the drain time is over, or the queue is: nothing to wait for
+        tasks = self._tasks.setdefault(step.queue, [])
+        is_ending = step.do in (Do.RELEASE, Do.FORGET)
+        if tasks and is_ending:
+            # The drain time is over, or the queue is: nothing to wait for.
+            for task in {*tasks} - self._endings | {tasks[-1]}:
+                task.cancel()
         task = asyncio.create_task(
-            self._after(before, do(step.queue), step), name=f"{step.do.name} {step.queue}"
+            self._after(tuple(tasks), do, step), name=f"{step.do.name} {step.queue}"
         )
-        self._tasks[step.queue] = task
-        if step.do in (Do.RELEASE, Do.FORGET):
+        tasks.append(task)
+        if is_ending:
             self._endings.add(task)
         task.add_done_callback(lambda done: self._done(step.queue, done))
 
@@ -112,7 +116,7 @@ class Claims:
 
     async def close(self) -> None:
         """Cut everything short; what runs is lost."""
-        tasks = set(self._tasks.values())
+        tasks = {task for each in self._tasks.values() for task in each}
         for task in tasks - self._endings:
             task.cancel()
         if tasks := tasks | self._endings:
@@ -127,17 +131,15 @@ class Claims:
 
     # -- steps -----------------------------------------------------------------------------------
     async def _after(
-        self, before: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], step: Step
+        self,
+        before: Sequence[asyncio.Task[None]],
+        do: Callable[[str], Coroutine[Any, Any, None]],
+        step: Step,
     ) -> None:
+        if before:
+            await asyncio.wait(before)
         try:
-            if before is not None:
-                await asyncio.wait({before})
-        except asyncio.CancelledError:
-            work.close()
-            await self._cut_short(before)
-            raise
-        try:
-            await work
+            await do(step.queue)
         except BaseException as error:
             if not is_own_failure(error):
                 raise
@@ -146,16 +148,11 @@ class Claims:
             self.give_back(step.queue, f"{step.do.name.lower()} failed: {reason}")
         self._poke()
 
-    async def _cut_short(self, before: asyncio.Task[None] | None) -> None:
-        """What a cancelled step waited for: nobody else knows of it, and it must not live on."""
-        if before is not None:
-            if before not in self._endings:
-                before.cancel()
-            await asyncio.wait({before})
-
     def _done(self, queue: str, task: asyncio.Task[None]) -> None:
         self._endings.discard(task)
-        if self._tasks.get(queue) is task:
+        tasks = self._tasks[queue]
+        tasks.remove(task)
+        if not tasks:
             del self._tasks[queue]
 
     async def _claim(self, queue: str) -> None:

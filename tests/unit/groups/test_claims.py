@@ -81,6 +81,19 @@ async def test_a_release_cuts_short_also_what_the_drain_waits_for() -> None:
     await claims.close()
 
 
+async def test_a_release_behind_a_drain_that_has_not_begun_cuts_the_work_short() -> None:
+    listener = Slow()
+    claims = claims_of(listener)
+    for do in (Do.CLAIM, Do.WORK):
+        claims.carry_out(Step(do, "orders"))
+    await until_heard(listener, "assigned")
+    for do in (Do.DRAIN, Do.RELEASE):
+        claims.carry_out(Step(do, "orders"))
+    await until_heard(listener, "lost")
+    assert listener.heard == ["assigned", "cut short", "lost"]
+    await claims.close()
+
+
 async def test_closing_does_not_cut_short_an_ending_that_something_waits_for() -> None:
     ends = asyncio.Event()
 
@@ -96,7 +109,7 @@ async def test_closing_does_not_cut_short_an_ending_that_something_waits_for() -
     claims = claims_of(listener)
     for do in (Do.CLAIM, Do.WORK):
         claims.carry_out(Step(do, "orders"))
-    await claims._tasks["orders"]
+    await asyncio.wait(claims._tasks["orders"])
     for do in (Do.FORGET, Do.CLAIM):
         claims.carry_out(Step(do, "orders"))
     await until_heard(listener, "told")

@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -375,15 +375,18 @@ class AmqpCoordinator(Coordinator):
     async def _take_over(self) -> None:
         if self._ears is None or self._report is None:  # about to leave
             return
-        self._answers = {}
+        answers = self._answers = {}
         self._wills = Wills(self._connected, self._names, self._died)
         self._say("roll-call", self._report.member, ALL)
         self._start(self._announce(self._ears, self._report.member), "announce")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ROLL_CALL_S):
-                await self._wait_for_answers()
-        answers, self._answers = tuple(self._answers.values()), None
-        self._told(Elected(self._generation, answers, words.state_from(self._state)))
+                await self._wait_for_answers(answers)
+        if self._answers is not answers:  # the token was taken away meanwhile
+            return
+        self._answers = None
+        state = words.state_from(self._state)
+        self._told(Elected(self._generation, tuple(answers.values()), state))
         early, self._early = self._early, []
         for delivery in early:
             self._heard(delivery)
@@ -396,13 +399,12 @@ class AmqpCoordinator(Coordinator):
         await ears.bind_queue(self._names.inbox(member), self._names.exchange, DISPATCHER)
         self._say("roll-call", member, ALL)
 
-    async def _wait_for_answers(self) -> None:
+    async def _wait_for_answers(self, answers: Mapping[str, Report]) -> None:
         """Until all have answered that stand for election; those who die meanwhile don't count."""
         assert self._ears is not None
-        assert self._answers is not None
         while True:
             there = (await self._ears.declare_queue(self._names.token, passive=True)).consumers
-            if len(self._answers) >= there:
+            if len(answers) >= there:
                 return
             await asyncio.sleep(0.005)
 
