@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,11 +11,15 @@ import pyarrow.dataset as ds
 import pytest
 from pika import spec
 
+from tests.spark.drains import Task, publish
 from tests.support import spark_cluster
 from tests.support.brokers import RabbitBroker, TestBroker
 from tests.support.eventually import eventually
 from tests.support.spark_cluster import Driver
 from tests.support.wire import Channel, Connection
+from warren.client.blocking import BlockingConnection
+from warren.client.blocking_questions import count_ready
+from warren.errors import ConnectionLost
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 COUNT = 2_000
@@ -106,6 +111,36 @@ def test_quorum_queues_of_a_cluster_of_brokers_are_written_and_read_once(
         again = Connection.open(rabbitmq_cluster[0].url)
         _delete(again, queue)
     assert_once_and_in_order(found["numbers"][queue])
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
+    rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
+) -> None:
+    first, _, third = rabbitmq_cluster
+    queue = f"home-{secrets.token_hex(4)}"
+    task = Task(first.url, tmp_path)
+    there = Connection.open(third.url)
+    there.channel().declare(queue, durable=True)  # a classic queue lives where it was declared
+    publish(there.channel(), queue, range(5), delivery_mode=2)
+    task.crash(queue, 0, 5, "after segment")
+    there.close()
+    third.evaluate("rabbit:stop()")
+    try:
+        with BlockingConnection.open(task.options.endpoints) as link:
+            assert count_ready(link, [queue]) == {queue: 0}
+        with pytest.raises(ConnectionLost, match="down or inaccessible"):
+            task.run(queue, 0, 10, reconnect_s=0.5)
+        assert task.in_doubt(queue) == [0]
+    finally:
+        third.evaluate("rabbit:start()")
+
+    with BlockingConnection.open(task.options.endpoints) as link:
+        eventually(lambda: count_ready(link, [queue]) == {queue: 5}, within_s=60)
+    assert task.run(queue, 0, 10) == list(range(5))
+    assert task.in_doubt(queue) == []
+    _delete(Connection.open(first.url), queue)
 
 
 def _delete(connection: Connection, queue: str) -> None:

@@ -1,22 +1,15 @@
-"""A task that is not alone: another attempt at its range, a queue that is deleted, a node that is
-down."""
+"""A task that is not alone: another attempt at its range, a queue that is deleted."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from pika import spec
 
 from tests.spark.drains import Task, publish
-from tests.support.brokers import RabbitBroker
-from tests.support.eventually import eventually
-from tests.support.wire import Channel, Connection
+from tests.support.wire import Channel
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import count_ready
-from warren.errors import ConnectionLost
 
 POINTS = ["before segment", "after segment", "after ack", "before settled"]
 
@@ -60,39 +53,6 @@ def test_a_queue_that_is_deleted_while_it_is_drained_gives_what_was_written_down
     assert task.run(queue, 0, 10, probe=delete) == list(range(5))
     assert task.run(queue, 10, 20) == []
     assert task.in_doubt(queue) == []
-
-
-@pytest.mark.slow
-@pytest.mark.cluster
-@pytest.mark.timeout(240)
-def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
-    rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
-) -> None:
-    first, _, third = rabbitmq_cluster
-    queue = f"home-{secrets.token_hex(4)}"
-    task = Task(first.url, tmp_path)
-    there = Connection.open(third.url)
-    there.channel().declare(queue, durable=True)  # a classic queue lives where it was declared
-    publish(there.channel(), queue, range(5), delivery_mode=2)
-    task.crash(queue, 0, 5, "after segment")
-    there.close()
-    third.evaluate("rabbit:stop()")
-    try:
-        with BlockingConnection.open(task.options.endpoints) as link:
-            assert count_ready(link, [queue]) == {queue: 0}
-        with pytest.raises(ConnectionLost, match="down or inaccessible"):
-            task.run(queue, 0, 10, reconnect_s=0.5)
-        assert task.in_doubt(queue) == [0]
-    finally:
-        third.evaluate("rabbit:start()")
-
-    with BlockingConnection.open(task.options.endpoints) as link:
-        eventually(lambda: count_ready(link, [queue]) == {queue: 5}, within_s=60)
-    assert task.run(queue, 0, 10) == list(range(5))
-    assert task.in_doubt(queue) == []
-    connection = Connection.open(first.url)
-    connection.channel().call(spec.Queue.Delete(queue=queue))
-    connection.close()
 
 
 def test_a_range_that_is_read_again_is_not_read_whole_before_its_first_row(

@@ -18,11 +18,14 @@ _TOGETHER = (
     "tests/e2e/test_demo.py",
     "tests/e2e/test_work.py",
     # These need no Spark session.
+    "tests/spark/test_exactly_once_company.py",
     "tests/spark/test_exactly_once_steps.py",
     "tests/spark/test_ledger_cli.py",
     "tests/spark/test_ledger_places.py",
+    "tests/spark/test_queue_offsets.py",
     "tests/spark/test_source_connection.py",
     "tests/spark/test_source_queues.py",
+    "tests/spark/test_stream_connection.py",
     "tests/spark/test_stream_offsets.py",
 )
 _ALONE = (
