@@ -22,13 +22,14 @@ from warren.cli.scenes.link import Link
 from warren.cli.scenes.shop_events import COUNTRIES, EXCHANGE, QUEUES, RESULTS
 from warren.cli.scenes.shop_picture import Picture
 from warren.cli.scenes.shop_reckoning import reckon
-from warren.cli.scenes.shop_watch import busy_workers, kill_all
+from warren.cli.scenes.shop_watch import busy_workers, kill_all, workers
 from warren.cli.scenes.stage import Stage
 
 _PATIENCE_S = 300.0
 #: Events, events a second, rows a micro-batch.
 _LONG, _SHORT = (60_000, 5_000, 12_000), (9_000, 4_000, 3_000)
-_KILL_AFTER = 0.3
+#: Shares of the events: when a worker that reads is killed, and when any if none was seen.
+_KILL_AFTER, _KILL_ANY_AFTER = 0.3, 0.6
 
 
 class Broken(ConnectionError):
@@ -138,12 +139,13 @@ class _Show:
         while not self._done:
             if time.monotonic() > deadline:
                 raise Broken(f"not done after {_PATIENCE_S:.0f} s")
+            is_due = self._picture.victim is None and _KILL_AFTER * count < self._picture.read
             with suppress(queue.Empty):
-                self._hear(*self._cast.said.get(timeout=0.02))
+                # A worker is connected for some hundredths of a second: look often.
+                self._hear(*self._cast.said.get(timeout=0.001 if is_due else 0.02))
             self._look()
-            picture = self._picture
-            if picture.victim is None and _KILL_AFTER * count < picture.read < count:
-                self._kill()
+            if is_due and self._picture.read < count:
+                self._kill(anybody=self._picture.read > _KILL_ANY_AFTER * count)
 
     def _hear(self, name: str, line: str | None) -> None:
         if line is None:
@@ -173,8 +175,10 @@ class _Show:
         passive = methods.QueueDeclare(queue=name, passive=True)
         return self._link.call(passive, methods.QueueDeclareOk).message_count
 
-    def _kill(self) -> None:
-        """kill -9 a worker that is reading a queue at this moment."""
-        for pid in busy_workers(self._cast.processes["spark"].pid, self._port)[:1]:
+    def _kill(self, *, anybody: bool) -> None:
+        """kill -9 a worker that is reading a queue at this moment, or ``anybody``."""
+        spark = self._cast.processes["spark"].pid
+        found = busy_workers(spark, self._port) or (workers(spark) if anybody else [])
+        for pid in found[:1]:
             os.kill(pid, signal.SIGKILL)
             self._picture.killed(pid)

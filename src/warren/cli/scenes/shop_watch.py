@@ -29,14 +29,16 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+def workers(root: int) -> list[int]:
+    """Spark's Python workers below ``root``: what their daemon has started."""
+    daemons = [pid for pid in descendants(root) if b"pyspark.daemon" in _read(pid, "cmdline")]
+    return [pid for daemon in daemons for pid in descendants(daemon)]
+
+
 def busy_workers(root: int, port: int) -> list[int]:
-    """Spark's Python workers below ``root`` that have a connection to ``port``."""
+    """Those of them that have a connection to ``port``."""
     sockets = set(_sockets_to(port))
-    return [
-        pid
-        for pid in descendants(root)
-        if b"pyspark.daemon" in _read(pid, "cmdline") and sockets & set(_sockets_of(pid))
-    ]
+    return [pid for pid in workers(root) if sockets & set(_sockets_of(pid))]
 
 
 def kill_all(root: int) -> None:
