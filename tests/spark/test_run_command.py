@@ -83,7 +83,7 @@ def test_a_run_that_is_killed_is_ended_by_the_next(start: Start, project: Path) 
         )
         assert code == 0, complained
         text = (project / "pipeline.yaml").read_text()
-        (project / "pipeline.yaml").write_text(text.replace("20000", "100"))
+        (project / "pipeline.yaml").write_text(text.replace("20000", "250"))
 
         killed = start(run, project)
         table = project / "shop-data" / "orders"
