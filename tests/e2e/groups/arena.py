@@ -224,8 +224,10 @@ class Arena:
         """For a scenario that failed: the group, and the last words of everybody."""
         state = self.state()
         # What it believes, if its event loop turns; and where its threads are, if not.
-        for number in (signal.SIGUSR2, signal.SIGUSR1):
-            for process in self.members.values():
+        asked = {signal.SIGUSR2: [*self.members.values(), *self.publishers]}
+        asked[signal.SIGUSR1] = [*self.members.values()]
+        for number, processes in asked.items():
+            for process in processes:
                 with suppress(ProcessLookupError):
                     process.send(number)
             time.sleep(2)  # for their answers, as far as they come

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import signal
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import warren.client
 from warren.amqp.properties import Properties
-from warren.client import Channel, Confirm
+from warren.client import Channel, Confirm, Connection
 from warren.testing.group_log import GroupLog
 
 PERSISTENT = Properties(delivery_mode=2)
@@ -47,6 +48,8 @@ class Publisher:
     async def run(self, stop: asyncio.Event) -> None:
         async with warren.client.connect(self._options.url, name="publisher") as connection:
             channel = await connection.channel()
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGUSR2, self._tell, connection, channel)
             while not stop.is_set():
                 self._publish(channel, max(1, round(self._options.rate * TICK_S)))
                 await asyncio.sleep(TICK_S)
@@ -55,6 +58,14 @@ class Publisher:
                 while self._open:
                     await asyncio.sleep(TICK_S)
                     self._settle()
+
+    def _tell(self, connection: Connection, channel: Channel) -> None:
+        """What it waits for, to whoever looks into a scenario that failed."""
+        print(
+            f"{connection}, blocked: {connection.blocked}; channel closed: {channel.closed}, "
+            f"{channel.unconfirmed} unconfirmed there, {len(self._open)} here",
+            flush=True,
+        )
 
     def _publish(self, channel: Channel, count: int) -> None:
         if len(self._open) > 2 * self._options.rate:  # the broker is away: don't pile up
@@ -92,4 +103,5 @@ async def run(options: PublisherOptions) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
     asyncio.run(run(PublisherOptions(**json.loads(sys.argv[1]))))
