@@ -21,6 +21,7 @@ from warren.client.publish_columns import (
     encode_messages,
     join_properties,
 )
+from warren.client.publish_connection import PublishConnection
 from warren.errors import HostUnreachable, Nacked, NotFound, PublisherBlocked, Unroutable
 
 Open = Callable[..., BlockingPublisher]
@@ -156,6 +157,27 @@ def test_a_full_queue_that_stays_full_fails_after_some_tries(
         bulk.publish(messages([b"%d" % number for number in range(50)], queue))
         bulk.finish()
     assert bulk.unconfirmed > 0
+
+
+def test_what_was_refused_is_tried_again_over_another_connection(
+    publisher: Open,
+    channel: Channel,
+    name: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A channel may be refused for ever: RabbitMQ's, of a quorum queue that had no leader at first.
+    queue = name("full")
+    channel.declare(queue, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    opened: list[Any] = []
+    dial = PublishConnection._dial
+    monkeypatch.setattr(
+        PublishConnection, "_dial", staticmethod(lambda at: opened.append(at) or dial(at))
+    )
+    bulk = publisher(retries=2)
+    with pytest.raises(Nacked):
+        bulk.publish(messages([b"one", b"two", b"three"], queue))
+        bulk.finish()
+    assert len(opened) == 3
 
 
 def test_a_full_queue_that_is_read_gets_every_message(

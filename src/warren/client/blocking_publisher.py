@@ -208,7 +208,7 @@ class BlockingPublisher:
         return b"".join(chunk)
 
     def _retry_nacked(self, link: PublishConnection) -> None:
-        """All else is settled: after a pause, the refused ones once more."""
+        """All else is settled: after a pause, the refused ones once more, on a new connection."""
         if not self._nacked:
             link.pump(0.1)
             return
@@ -220,6 +220,11 @@ class BlockingPublisher:
             link.pump(left)
         self._waiting.extendleft(reversed(self._nacked))
         self._nacked.clear()
+        # On another channel: one on which RabbitMQ 3.10 publishes to a quorum queue for the first
+        # time, while its leader is gone and no other elected, refuses for ever.
+        link.close()
+        self._link = self._channel = None
+        self._first_tag = 1
         self._moved_at = time.monotonic()
 
     def _watch(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from warren.errors import NotFound
+from warren.errors import Nacked, NotFound
 from warren.handlers import letters, tracing
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Outbox:
         self._connection = connection
         self._group = group
         self._maybe_channel: Channel | None = None
+        #: Channels that are not used any more, and may have answers to wait for.
+        self._left: list[Channel] = []
         self._opening = asyncio.Lock()
         self._dead_declared: set[str] = set()
 
@@ -47,7 +49,29 @@ class Outbox:
             if self._maybe_channel is None or self._maybe_channel.closed is not None:
                 self._maybe_channel = await self._connection.channel()
                 self._dead_declared.clear()
+                await self._close_left()
             return self._maybe_channel
+
+    async def _close_left(self) -> None:
+        done = [channel for channel in self._left if not channel.unconfirmed]
+        self._left = [channel for channel in self._left if channel.unconfirmed]
+        for channel in done:
+            await channel.close()
+
+    async def _publish(self, body: bytes, **how: Any) -> None:
+        """Publish and wait for the confirm; the next one goes over another channel if it is a no.
+
+        A channel on which RabbitMQ 3.10 publishes to a quorum queue for the first time, while its
+        leader is gone and no other elected, refuses all that it publishes there, for ever.
+        """
+        channel = await self._channel()
+        try:
+            await channel.publish(body, **how)
+        except Nacked:
+            if self._maybe_channel is channel:
+                self._maybe_channel = None
+                self._left.append(channel)
+            raise
 
     @property
     def dead_queue(self) -> str:
@@ -65,7 +89,7 @@ class Outbox:
         """Publish and wait for the confirm. bytes go as they are, str as text, others as JSON."""
         body, filled = encoded(data, properties)
         filled = replace(filled, headers=tracing.outgoing(filled.headers))
-        await (await self._channel()).publish(
+        await self._publish(
             body,
             exchange=exchange,
             routing_key=routing_key,
@@ -82,9 +106,7 @@ class Outbox:
             headers=tracing.outgoing(None),
             delivery_mode=None,
         )
-        await (await self._channel()).publish(
-            body, routing_key=asked.reply_to or "", properties=filled
-        )
+        await self._publish(body, routing_key=asked.reply_to or "", properties=filled)
 
     def for_later(self, message: Message, attempts: int) -> Properties | None:
         """What to send a message to a delay queue with; None: it has too many headers for that."""
@@ -107,7 +129,7 @@ class Outbox:
             },
         )
         await channel.bind_queue(name, name)
-        await (await self._channel()).publish(
+        await self._publish(
             message.body,
             exchange=name,
             routing_key=message.queue,
@@ -130,7 +152,7 @@ class Outbox:
             log.warning("%r goes to %s without a word: its headers fill a frame", message, queue)
             properties = _bare(message)
         try:
-            await (await self._channel()).publish(
+            await self._publish(
                 message.body,
                 routing_key=queue,
                 properties=properties,

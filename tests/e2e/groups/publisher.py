@@ -20,6 +20,7 @@ from pathlib import Path
 import warren.client
 from warren.amqp.properties import Properties
 from warren.client import Channel, Confirm, Connection
+from warren.errors import Nacked
 from warren.testing.group_log import GroupLog
 
 PERSISTENT = Properties(delivery_mode=2)
@@ -44,27 +45,31 @@ class Publisher:
         self._random = random.Random(options.seed)
         self._next: dict[str, int] = defaultdict(lambda: options.first)
         self._open: dict[Confirm, tuple[str, int]] = {}
+        self._refused = False
 
     async def run(self, stop: asyncio.Event) -> None:
         async with warren.client.connect(self._options.url, name="publisher") as connection:
             channel = await connection.channel()
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGUSR2, self._tell, connection, channel)
+            loop.add_signal_handler(signal.SIGUSR2, self._tell, connection)
             while not stop.is_set():
-                self._publish(channel, max(1, round(self._options.rate * TICK_S)))
+                if not self._refused:
+                    self._publish(channel, max(1, round(self._options.rate * TICK_S)))
                 await asyncio.sleep(TICK_S)
                 self._settle()
+                if self._refused and not channel.unconfirmed:
+                    # A channel that began while a quorum queue had no leader is refused for ever.
+                    await channel.close()
+                    channel, self._refused = await connection.channel(), False
             async with asyncio.timeout(LAST_CONFIRMS_S):
                 while self._open:
                     await asyncio.sleep(TICK_S)
                     self._settle()
 
-    def _tell(self, connection: Connection, channel: Channel) -> None:
+    def _tell(self, connection: Connection) -> None:
         """What it waits for, to whoever looks into a scenario that failed."""
-        print(
-            f"{connection}, blocked: {connection.blocked}; channel closed: {channel.closed}, "
-            f"{channel.unconfirmed} unconfirmed there, {len(self._open)} here",
-            flush=True,
+        logging.info(
+            "%s, blocked: %s, %d unconfirmed", connection, connection.blocked, len(self._open)
         )
 
     def _publish(self, channel: Channel, count: int) -> None:
@@ -89,6 +94,7 @@ class Publisher:
                 del self._open[confirm]
                 if confirm.error is None:
                     done[queue].append(number)
+                self._refused = self._refused or isinstance(confirm.error, Nacked)
                 confirm.seen = True
         for queue, numbers in done.items():
             self._log.confirmed(queue, numbers)
