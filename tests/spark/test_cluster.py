@@ -18,8 +18,8 @@ from tests.support.eventually import eventually
 from tests.support.spark_cluster import Driver
 from tests.support.wire import Channel, Connection
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import count_ready
 from warren.errors import ConnectionLost
+from warren.spark.queues import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 COUNT = 2_000
@@ -116,11 +116,12 @@ def test_quorum_queues_of_a_cluster_of_brokers_are_written_and_read_once(
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
-    rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
+    rabbitmq_cluster: list[RabbitBroker], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, _, third = rabbitmq_cluster
     queue = f"home-{secrets.token_hex(4)}"
-    task = Task(first.url, tmp_path)
+    task = Task(first.url, tmp_path, queues=queue)
+    catalog = Catalog(task.options)
     there = Connection.open(third.url)
     there.channel().declare(queue, durable=True)  # a classic queue lives where it was declared
     publish(there.channel(), queue, range(5), delivery_mode=2)
@@ -129,7 +130,10 @@ def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
     third.evaluate("rabbit:stop()")
     try:
         with BlockingConnection.open(task.options.endpoints) as link:
-            assert count_ready(link, [queue]) == {queue: 0}
+            for _ in range(2):
+                catalog.queues(link)
+                assert catalog.ready(link) == {queue: 0}
+        assert sum(queue in told for told in caplog.messages) == 1
         with pytest.raises(ConnectionLost, match="down or inaccessible"):
             task.run(queue, 0, 10, reconnect_s=0.5)
         assert task.in_doubt(queue) == [0]
@@ -137,7 +141,7 @@ def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
         third.evaluate("rabbit:start()")
 
     with BlockingConnection.open(task.options.endpoints) as link:
-        eventually(lambda: count_ready(link, [queue]) == {queue: 5}, within_s=60)
+        eventually(lambda: catalog.ready(link) == {queue: 5}, within_s=60)
     assert task.run(queue, 0, 10) == list(range(5))
     assert task.in_doubt(queue) == []
     _delete(Connection.open(first.url), queue)

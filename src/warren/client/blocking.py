@@ -122,10 +122,15 @@ class BlockingChannel:
         ok = self.call(m.QueueDeclare(queue=queue, passive=True), m.QueueDeclareOk)
         return ok.message_count, ok.consumer_count
 
-    def close(self) -> None:
-        """Close the channel; what it holds unacknowledged goes back to its queue."""
+    def stop(self) -> None:
+        """Close the channel without waiting; what it holds unacknowledged goes back."""
         if self.is_open:
             self.connection.session.close_channel(self.number)
+
+    def close(self) -> None:
+        """The same, and wait for the broker to say so."""
+        if self.is_open:
+            self.stop()
             self.connection.wait(lambda: not self.is_open, ANSWER_S)
 
 

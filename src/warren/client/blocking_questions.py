@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from warren.amqp import methods as m
@@ -17,15 +16,13 @@ from warren.errors import (
     Unavailable,
 )
 
-log = logging.getLogger(__name__)
 
-
-def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, int | None]:
-    """Ready messages of each queue, None where it is not there; asked all at once.
-
-    A queue whose node is down has nothing for anybody until it is back.
-    """
-    counts: dict[str, int | None] = {}
+def count_ready(
+    link: BlockingConnection, queues: Sequence[str]
+) -> dict[str, int | Unavailable | None]:
+    """Ready messages of each queue, None where it is not there, or why it can't be asked now;
+    asked all at once."""
+    counts: dict[str, int | Unavailable | None] = {}
     names = list(queues)
     while names:
         channel: BlockingChannel = link.channel()
@@ -38,10 +35,7 @@ def count_ready(link: BlockingConnection, queues: Sequence[str]) -> dict[str, in
             channel.close()
         except NotFound as refusal:
             # The channel is gone, and with it the questions behind this one.
-            is_down = isinstance(refusal, Unavailable)
-            if is_down:
-                log.warning("%s", refusal)
-            counts[names.pop(0)] = 0 if is_down else None
+            counts[names.pop(0)] = refusal if isinstance(refusal, Unavailable) else None
     return counts
 
 

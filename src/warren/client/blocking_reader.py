@@ -211,8 +211,7 @@ class Tap(BlockingChannel):
         the next consumer gets its turn, also where its leader learns of it late. After a cancel
         the next one may be given what stands behind it first (seen on RabbitMQ 3.10).
         """
-        if self.is_open:
-            self.connection.session.close_channel(self.number)
+        super().stop()
 
     # -- being told ------------------------------------------------------------------------------
     def deliver(

@@ -40,20 +40,19 @@ class StreamTap(BlockingChannel):
         properties: bytes,
         body: bytes,
     ) -> None:
+        self._keep(route, properties, body)
+        self._to_ack += 1
+        if self._to_ack * 2 >= self._window:
+            self._to_ack = 0
+            self.send(m.BasicAck(delivery_tag=delivery_tag, multiple=True))
+
+    def _keep(self, route: bytes, properties: bytes, body: bytes) -> None:
         took = self.took
         took.routes.append(route)
         took.properties.append(properties)
         took.bodies.append(body)
         took.body_bytes += len(body)
         self.offsets.append(stream_offset(properties))
-        self._came(delivery_tag)
-
-    def _came(self, delivery_tag: int) -> None:
-        """Have the broker fill the window again when half of it has come."""
-        self._to_ack += 1
-        if self._to_ack * 2 >= self._window:
-            self._to_ack = 0
-            self.send(m.BasicAck(delivery_tag=delivery_tag, multiple=True))
 
     def method(self, method: m.Method) -> None:
         """Answers carry nothing that is needed."""
@@ -67,11 +66,6 @@ class StreamTap(BlockingChannel):
         taken = self.took, self.offsets
         self.took, self.offsets = Deliveries(), []
         return taken
-
-    def stop(self) -> None:
-        """Close the channel without waiting; what is still on its way is thrown away."""
-        if self.is_open:
-            self.connection.session.close_channel(self.number)
 
 
 class StreamEdge(StreamTap):
@@ -97,20 +91,11 @@ class StreamEdge(StreamTap):
         """Have the broker answer behind what it is giving out now."""
         self.send(m.QueueDeclare(queue=queue, passive=True))
 
-    def deliver(
-        self,
-        consumer_tag: bytes,
-        delivery_tag: int,
-        redelivered: bool,
-        route: bytes,
-        properties: bytes,
-        body: bytes,
-    ) -> None:
+    def _keep(self, route: bytes, properties: bytes, body: bytes) -> None:
         offset = stream_offset(properties)
         if self.first is None:
             self.first = offset
         self.end = offset + 1
-        self._came(delivery_tag)
 
     def method(self, method: m.Method) -> None:
         if isinstance(method, m.BasicConsumeOk):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import count_ready, has_exchange
+from warren.client.blocking_questions import has_exchange
 from warren.errors import WarrenError
 from warren.spark.options import SourceOptions
-from warren.spark.queues import Catalog, require_there
+from warren.spark.queues import Catalog
 from warren.spark.stream import STREAM
 
 
@@ -25,8 +25,7 @@ class Backlog:
         for info in queues.values():
             if info.kind and info.kind != STREAM:
                 _ = info.mode  # a quorum queue must have a single active consumer
-        plain = [name for name, info in queues.items() if info.kind != STREAM]
-        return require_there(self._options, count_ready(link, plain))
+        return self._catalog.ready(link)
 
     def messages(self) -> int | None:
         """All of them; None if the broker can't be asked now."""

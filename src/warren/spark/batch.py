@@ -13,7 +13,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import count_ready
 from warren.client.blocking_reader import EXCLUSIVE, Tap
 from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
@@ -24,7 +23,7 @@ from warren.spark.driver import default_tasks, mode_of, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
-from warren.spark.queues import Catalog, QueueInfo, require_there
+from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
 
@@ -59,11 +58,10 @@ class QueueReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
-            queues = Catalog(options).queues(link)
-            plain = [name for name, info in queues.items() if info.kind != STREAM]
-            ready = require_there(options, count_ready(link, plain))
+            catalog = Catalog(options)
+            queues, ready = catalog.queues(link), catalog.ready(link)
             start = dict.fromkeys(ready, 0) if options.peek else self._ends(ready)
-            for name in queues.keys() - set(plain):
+            for name in (name for name, info in queues.items() if info.kind == STREAM):
                 start[name] = stream_start(link, name, options.starting_offset)
                 ready[name] = max(0, stream_end(link, name) - start[name])
         ready = shares(ready, options.max_messages)

@@ -13,14 +13,13 @@ from typing import TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import count_ready
 from warren.client.blocking_reader import EXCLUSIVE
 from warren.errors import ConfigError, LoginRefused, VhostRefused
 from warren.spark.drain_job import Range
 from warren.spark.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
-from warren.spark.queues import Catalog, QueueInfo, require_there
+from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
 
@@ -221,10 +220,8 @@ class Driver:
 
     # -- the broker ------------------------------------------------------------------------------
     def _ready(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> dict[str, int]:
-        streams = [name for name, info in queues.items() if info.kind == STREAM]
-        plain = [name for name in queues if name not in streams]
-        ready = require_there(self._options, self._asked(lambda link: count_ready(link, plain)))
-        for name in streams:
+        ready = self._asked(self._catalog.ready)
+        for name in (name for name, info in queues.items() if info.kind == STREAM):
             end = self._asked(partial(stream_end, queue=name))
             ready[name] = max(0, end - positions.get(name, 0))
         return ready

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_questions import queue_kind
+from warren.client.blocking_questions import count_ready, queue_kind
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE
 from warren.client.endpoint import Endpoint
 from warren.client.management import Management
@@ -32,6 +32,7 @@ from warren.errors import (
 )
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import is_pattern
+from warren.spark.stream import STREAM
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class Catalog:
         self._listing = Listing(options)
         self._known: dict[str, QueueInfo] = {}
         self._warned = False
+        #: Queues whose node is down.
+        self._down: set[str] = set()
 
     def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
         """All of them; a queue that is not there yet has no kind.
@@ -81,6 +84,27 @@ class Catalog:
             log.warning("no queue matches %s yet", ", ".join(patterns))
             self._warned = True
         return {name: self._known[name] for name in sorted(self._known)}
+
+    def ready(self, link: BlockingConnection) -> dict[str, int]:
+        """Ready messages of those that are there, streams aside; after ``queues``.
+
+        A queue whose node is down has none for anybody until it is back: that is told once.
+        Raises QueueMissing for one that was named and must be there.
+        """
+        plain = [name for name, info in self._known.items() if info.kind != STREAM]
+        ready: dict[str, int] = {}
+        for name, count in count_ready(link, sorted(plain)).items():
+            if isinstance(count, int):
+                ready[name] = count
+                self._down.discard(name)
+            elif count is not None:
+                ready[name] = 0
+                if name not in self._down:
+                    log.warning("left out until it is back: %s", count)
+                self._down.add(name)
+            elif name in self._options.queues and not self._options.wait_for_queues:
+                raise QueueMissing(name, self._options.endpoints[0].vhost)
+        return ready
 
     def _list(self, patterns: list[str]) -> None:
         """New queues of the patterns; those that are gone go."""
@@ -212,11 +236,3 @@ def why(error: ManagementError) -> str:
         case ApiLoginRefused():
             return f"{error.address} does not let user '{error.user}' in: {error.reason}"
     return str(error)
-
-
-def require_there(options: SourceOptions, counts: Mapping[str, int | None]) -> dict[str, int]:
-    """Only those that are there; raises QueueMissing for one that was named and must be."""
-    for queue, count in counts.items():
-        if count is None and queue in options.queues and not options.wait_for_queues:
-            raise QueueMissing(queue, options.endpoints[0].vhost)
-    return {queue: count for queue, count in counts.items() if count is not None}
