@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import warren
 import warren.spark
 from tests.spark.drains import Task
+from tests.spark.pipelines import Job
 from tests.support.brokers import TestBroker
 from tests.support.servers import missing
 from tests.support.spark_cluster import QUICK_JAVA, quick_home
+from tests.support.wire import Channel, Connection
 from warren.errors import JavaMissing
 
 
@@ -51,3 +54,24 @@ def task(broker: TestBroker, tmp_path: Path) -> Task:
 def checkpoint(tmp_path: Path) -> str:
     """Where a query keeps what it has done."""
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[warren.Broker]:
+    """A broker in this process."""
+    with warren.Broker.in_thread() as broker:
+        yield broker
+
+
+@pytest.fixture
+def wire(embedded: warren.Broker) -> Iterator[Channel]:
+    """A channel to it."""
+    connection = Connection.open(embedded.url)
+    yield connection.channel()
+    connection.close()
+
+
+@pytest.fixture
+def job(embedded: warren.Broker, tmp_path: Path, spark: SparkSession) -> Job:
+    """A pipeline on it, in a folder of the test's own."""
+    return Job(embedded.url, tmp_path)

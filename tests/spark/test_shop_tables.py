@@ -24,6 +24,7 @@ Write = Callable[[DataFrame, int], None]
 
 @pytest.fixture
 def embedded() -> Iterator[warren.Broker]:
+    """A broker for each test: both jobs publish to the same exchange."""
     with warren.Broker.in_thread() as broker:
         yield broker
 
