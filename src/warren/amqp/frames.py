@@ -7,6 +7,7 @@ from struct import Struct
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+HEADER_BYTE = b"\x02"
 FRAME_END = 0xCE
 FRAME_END_BYTE = b"\xce"
 #: Octets round a payload: seven in front, one behind.

@@ -46,6 +46,28 @@ def test_a_body_of_any_size_comes_back_whole(channel: Channel, name: Name, size:
     assert message.body == data
 
 
+@pytest.mark.parametrize("redelivered", [False, True])
+def test_bodies_of_all_sizes_reach_a_consumer_on_another_channel(
+    channel: Channel, name: Name, redelivered: bool
+) -> None:
+    channel.declare(queue := name("elsewhere"))
+    bodies = [bytes([size % 251]) * size for size in (1, 0, ONE_FRAME, 7, ONE_FRAME + 1, 300, 0)]
+    for data in bodies:
+        channel.publish(queue, data, type="order")
+    if redelivered:
+        first = channel.connection.channel()
+        first.consume(queue)
+        first.deliveries(len(bodies))
+        first.close()
+    other = channel.connection.channel(channel.number + 513)  # both octets of the number differ
+
+    other.consume(queue)
+
+    came = other.deliveries(len(bodies))
+    assert [message.body for message in came] == bodies
+    assert {message.properties.type for message in came} == {"order"}
+
+
 @pytest.mark.parametrize(
     ("size", "frames"),
     [
