@@ -48,16 +48,23 @@ class Task:
 
     def crash(self, queue: str, start: int, end: int, point: str, **more: Any) -> None:
         """One attempt that dies at a point, its connection with it."""
+        mode = more.pop("mode", "exclusive")
+        self.crash_many([Range(queue, start, end, mode)], point, **more)
+
+    def crash_many(self, ranges: list[Range], point: str, nth: int = 1, **more: Any) -> None:
+        """The same of several queues, when ``nth`` of them have come to that point."""
+        left = nth
 
         def probe(at: str, _: str) -> None:
-            if at == point:
+            nonlocal left
+            left -= at == point
+            if not left:
                 drain.connection.abandon()
                 raise Crash(point)
 
-        mode = more.pop("mode", "exclusive")
         drain = Drain(self.options, self.ledger, probe=probe, **more)
         try:
-            for _ in drain.rows([Range(queue, start, end, mode)]):
+            for _ in drain.rows(ranges):
                 pass
         except Crash:
             return

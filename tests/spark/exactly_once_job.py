@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,19 @@ from warren.spark.source import QueueStreamReader
 class RefusingFiles(LocalFiles):
     """A disk that is full for as long as a file says so."""
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
+        self._refuse()
+        return super().put_new(name, data)
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+        self._refuse()
+        return super().put_shared(names, data)
+
+    def _refuse(self) -> None:
         folder = Path(self.place).parent
-        if (folder / "disk-full").exists() and name.endswith(".arrow"):
+        if (folder / "disk-full").exists():
             (folder / "disk-refused").touch()
             raise LedgerUnusable(self.place, f"[Errno {errno.ENOSPC}] No space left on device")
-        return super().put_new(name, data, lasting=lasting)
 
 
 class RefusingReader(QueueStreamReader):

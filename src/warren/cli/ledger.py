@@ -13,7 +13,8 @@ from warren.cli.output import Column
 from warren.errors import ConfigError, LedgerDamaged, NotFound
 
 if TYPE_CHECKING:
-    from warren.spark.ledger import Ledger, Segment
+    from warren.spark.ledger import Ledger
+    from warren.spark.ledger_segment import Segment
 
 _SEGMENTS = (
     Column("queue", "queue"),
@@ -118,7 +119,7 @@ def _beyond(row: dict[str, Any], options: argparse.Namespace) -> bool:
 
 # -- commands ------------------------------------------------------------------------------------
 def _ls(options: argparse.Namespace) -> int:
-    from warren.spark.ledger import queue_of
+    from warren.spark.ledger_names import queue_of
 
     ledger = _open(options)
     rows = []

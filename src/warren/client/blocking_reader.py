@@ -135,7 +135,9 @@ class Tap(BlockingChannel):
         self.send(m.QueueDeclare(queue=self.queue, passive=True))
 
     def settle(self, indices: Sequence[int]) -> None:
-        """Acknowledge some of what was taken, and have the broker say that it read it."""
+        """Acknowledge some of what was taken, and have the broker say that it read it.
+
+        Sent with the next ``pump`` or ``flush`` of the connection."""
         self._acknowledged += len(indices)
         tags = self._tags_taken()
         if not indices:
@@ -202,7 +204,6 @@ class Tap(BlockingChannel):
         self.settling = True
         self.consuming = False
         self._declare()
-        self.connection.flush()
 
     def stop(self) -> None:
         """Close the channel without waiting: what is not acknowledged goes back as it came.

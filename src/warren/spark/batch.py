@@ -18,11 +18,12 @@ from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
 from warren.spark.drain import Drain
-from warren.spark.drain_job import Range, slices
+from warren.spark.drain_job import Range
 from warren.spark.driver import default_tasks, mode_of, need_ledger
 from warren.spark.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
+from warren.spark.portions import slices
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start

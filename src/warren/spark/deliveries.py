@@ -26,7 +26,7 @@ def to_batch(took: Deliveries, queue: str, start: int, received_us: int) -> pa.R
     exchanges, keys = _routes(took.routes)
     arrays = [
         pa.repeat(pa.scalar(queue, pa.string()), count),
-        pa.array(range(start, start + count), pa.int64()),
+        pa.arange(start, start + count),
         exchanges,
         keys,
         _flags(took.redelivered, count),
@@ -51,7 +51,9 @@ def _routes(routes: Sequence[bytes]) -> tuple[pa.Array, pa.Array]:
     known = {route: decode_route(route) for route in set(routes)}
     if len(known) <= 1:
         exchange, key = next(iter(known.values()), ("", ""))
-        return tuple(pa.repeat(pa.scalar(text), len(routes)) for text in (exchange, key))
+        return tuple(
+            pa.repeat(pa.scalar(text, pa.string()), len(routes)) for text in (exchange, key)
+        )
     pairs = [known[route] for route in routes]
     return (
         pa.array([pair[0] for pair in pairs], pa.string()),

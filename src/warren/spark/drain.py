@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pyarrow as pa
@@ -35,18 +34,22 @@ from warren.spark.drain_job import (
     Range,
     keys_of_redelivered,
     lowest_priority,
-    slices,
 )
-from warren.spark.ledger import Ledger, Segment, Shelf
+from warren.spark.ledger import Ledger, Settled, Shelf
 from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
+from warren.spark.ledger_segment import Segment
+from warren.spark.ledger_writers import SegmentWriters
 from warren.spark.options import SourceOptions
+from warren.spark.portions import Portions
 from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection
 
 log = logging.getLogger(__name__)
 
-#: Queues drained at the same time over one connection, and segments written at the same time.
+#: Queues drained at the same time over one connection.
 _AT_ONCE = 100
-_WRITERS = 16
+#: Full windows wait for others, to be written together, until they are so many octets, or so long.
+_TOGETHER_BYTES = 4 << 20
+_TOGETHER_S = 0.05
 #: Octets of bodies in one segment, about; and at the most, whatever comes.
 _PART_BYTES = 32 << 20
 _MOST_BYTES = 256 << 20
@@ -91,13 +94,19 @@ class Drain:
         self.connection = TaskConnection(connect, reconnect_s)
         self._probe = probe
         self._busy_s = busy_s
-        #: Segments to be written next, and what was taken for them.
-        self._ready: list[tuple[Job, Tap, Segment]] = []
-        self._writers: ThreadPoolExecutor | None = None
+        self._writers = SegmentWriters(ledger)
+        #: What is to be marked next.
+        self._unmarked: list[Settled] = []
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
         """The rows of all ranges; of one queue in order."""
+        portions = Portions()
+        for segment in self._segments(ranges):
+            yield from portions.add(segment)
+        yield from portions.rest()
+
+    def _segments(self, ranges: Iterable[Range]) -> Iterator[Segment]:
         jobs: list[Job] = []
         for wanted in ranges:
             job = Job(wanted, wanted.start, wanted.mode, self._first_part(wanted.queue))
@@ -112,18 +121,17 @@ class Drain:
         try:
             yield from self._drain_all([job for job in jobs if not job.finished])
         finally:
-            if self._writers is not None:
-                self._writers.shutdown()
+            self._writers.close()
             self.connection.close()
 
-    def _written(self, job: Job) -> Iterator[pa.RecordBatch]:
+    def _written(self, job: Job) -> Iterator[Segment]:
         """The rows that the ledger has by now, from where we are."""
         for segment in self._ledger.chain(job.queue, job.at, job.range.end):
             if self._own_only and segment.run != self._run:
                 raise LedgerInUse(self._ledger.place, segment.run, self._run)
             job.at = segment.end
             job.part = self._part_size(segment)
-            yield from slices(segment.batch)
+            yield segment
 
     def _doubt(self, job: Job, shelf: Shelf) -> None:
         """Segments whose acknowledgement the broker may not have read are cleared up first."""
@@ -132,14 +140,14 @@ class Drain:
         job.unsure = job.unsure or shelf.unordered or bool(job.resolving)
         job.blind = job.blind or job.unsure
 
-    def _drain_all(self, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
+    def _drain_all(self, jobs: list[Job]) -> Iterator[Segment]:
         for first in range(0, len(jobs), _AT_ONCE):
             group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
-                    for batch in self._drain(self.connection.link, group):
+                    for segment in self._drain(self.connection.link, group):
                         self.connection.works()
-                        yield batch
+                        yield segment
                 except BROKEN as error:
                     self._try_again(error, group)
 
@@ -160,8 +168,7 @@ class Drain:
             job.settling = None
 
     # -- one connection --------------------------------------------------------------------------
-    def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[pa.RecordBatch]:
-        self._ready = []
+    def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[Segment]:
         while True:
             left = [job for job in jobs if not job.finished]
             if not left:
@@ -171,16 +178,37 @@ class Drain:
                 if job.tap is None and now >= job.retry_at:
                     self._start(link, job, now)
             came = link.pump(_QUIET_S, gather=True)
-            for job in left:
-                yield from self._advance(job, came)
-            yield from self._write_ready()
+            full: list[tuple[Job, Tap]] = []
+            try:
+                for job in left:
+                    yield from self._advance(job, came, full)
+            finally:
+                self._mark()
+            if full and self._is_time_to_write(full, left):
+                yield from self._write(link, full)
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
         tap = link.begin_channel(Tap)
         tap.start(job.queue, job.mode, job.wanted, job.reach)
         job.tap, job.heard_at, job.heard = tap, now, -1
 
-    def _advance(self, job: Job, came: bool) -> Iterator[pa.RecordBatch]:
+    def _mark(self) -> None:
+        settled, self._unmarked = self._unmarked, []
+        if settled:
+            self._writers.mark(settled)
+
+    def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
+        if len(full) == sum(job.taking for job in left):
+            return True
+        if sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES:
+            return True
+        now = time.monotonic()
+        for job, _ in full:
+            job.full_at = job.full_at or now
+        return any(now - job.full_at >= _TOGETHER_S for job, _ in full)
+
+    def _advance(self, job: Job, came: bool, full: list[tuple[Job, Tap]]) -> Iterator[Segment]:
+        """Do what is next for a queue; a window that can be written goes to ``full``."""
         tap = job.tap
         if tap is None:
             return
@@ -200,7 +228,7 @@ class Drain:
             if job.clearing:
                 self._clear(job, tap)
             else:
-                self._write_down(job, tap)
+                full.append((job, tap))
         elif not came:
             tap.ask()
 
@@ -226,7 +254,7 @@ class Drain:
         return tap.took.body_bytes > _MOST_BYTES and not job.clearing
 
     # -- a queue that is not ours ----------------------------------------------------------------
-    def _refused(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _refused(self, job: Job, tap: Tap) -> Iterator[Segment]:
         job.tap = None
         if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
             raise ConnectionLost(tap.connection.address, str(tap.refusal))
@@ -253,7 +281,7 @@ class Drain:
         log.warning("queue %s is busy; its segment stays in doubt for now", job.queue)
         job.give_up_clearing()
 
-    def _missing(self, job: Job) -> Iterator[pa.RecordBatch]:
+    def _missing(self, job: Job) -> Iterator[Segment]:
         named = job.queue in self._options.queues  # else a pattern's, which may go as it came
         if named and not self._options.wait_for_queues:
             raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
@@ -264,7 +292,7 @@ class Drain:
         job.settling = None
         yield from self._take_nothing(job)
 
-    def _take_nothing(self, job: Job, *, unordered: bool = False) -> Iterator[pa.RecordBatch]:
+    def _take_nothing(self, job: Job, *, unordered: bool = False) -> Iterator[Segment]:
         """The rest of the range stays empty."""
         if job.at >= job.range.end:
             return
@@ -319,7 +347,7 @@ class Drain:
         held = min((lowest_priority(segment) for segment in job.resolving), default=0)
         return lowest <= held
 
-    def _cleared(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _cleared(self, job: Job, tap: Tap) -> Iterator[Segment]:
         """The broker has read what ``_clear`` acknowledged."""
         for start in job.resolved:
             self._ledger.settle(job.queue, start, unordered=job.leaves_unordered(tap))
@@ -336,7 +364,30 @@ class Drain:
             yield from self._take_nothing(job, unordered=True)
 
     # -- taking ----------------------------------------------------------------------------------
-    def _write_down(self, job: Job, tap: Tap) -> None:
+    def _write(self, link: BlockingConnection, full: list[tuple[Job, Tap]]) -> Iterator[Segment]:
+        """Write windows down, together: a disk syncs many as fast as one, and an object store has
+        many answers under way; then acknowledge them."""
+        group: list[tuple[Job, Tap, Segment]] = []
+        for job, tap in full:
+            job.full_at = 0.0
+            segment = self._segment(job, tap)
+            if segment is not None:
+                self._probe("before segment", job.queue)
+                group.append((job, tap, segment))
+        written = self._writers.write([segment for _, _, segment in group])
+        taken = list(zip(group, written, strict=True))
+        ours = [each for each, is_new in taken if is_new]
+        for job, tap, segment in ours:  # all of them, before anything else can go wrong
+            job.settling, job.retaken = segment, 0
+            job.had_fresh = len(tap.took.redelivered) < len(tap.took)
+        self._acknowledge(link, ours)
+        for (job, tap, _), is_new in taken:
+            if not is_new:
+                job.leave(tap)  # our messages go back
+                yield from self._beaten(job)
+
+    def _segment(self, job: Job, tap: Tap) -> Segment | None:
+        """What was taken; None if it must be taken once more."""
         took = tap.took
         job.blind = job.sees_nothing(tap)
         cut = tap.keep_octets(_MOST_BYTES)
@@ -344,7 +395,7 @@ class Drain:
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         if took.redelivered and self._again.comes_again(job, tap, batch):
             job.leave(tap)
-            return
+            return None
         if tap.rearranged:
             batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         # What came beyond the part we wanted is here anyway; what goes back is counted once more.
@@ -355,41 +406,19 @@ class Drain:
         all_came = (tap.exhausted or not tap.done) and not beyond and not cut
         last = all_came or job.at + wanted >= job.range.end
         end = job.range.end if last else job.at + wanted
-        segment = Segment(job.queue, job.at, end, batch, received, self._run)
-        self._probe("before segment", job.queue)
-        self._ready.append((job, tap, segment))
+        return Segment(job.queue, job.at, end, batch, received, self._run)
 
-    def _write_ready(self) -> Iterator[pa.RecordBatch]:
-        """Segments that are ready at the same time are written at the same time: a disk syncs many
-        as fast as one, and an object store has many answers under way."""
-        ready, self._ready = self._ready, []
-        written = self._write_all([segment for _, _, segment in ready])
-        for (job, tap, segment), is_new in zip(ready, written, strict=True):
-            if is_new:
-                job.settling, job.retaken = segment, 0
-                job.had_fresh = len(tap.took.redelivered) < len(tap.took)
-        for (job, tap, segment), is_new in zip(ready, written, strict=True):
-            if is_new:
-                self._acknowledge(job, tap, segment)
-            else:
-                job.leave(tap)  # our messages go back
-                yield from self._beaten(job)
+    def _acknowledge(self, link: BlockingConnection, ours: list[tuple[Job, Tap, Segment]]) -> None:
+        for job, tap, segment in ours:
+            self._probe("after segment", job.queue)
+            self._probe("before ack", job.queue)
+            tap.filled = segment.rows == len(tap.took) >= tap.window
+            tap.settle(range(segment.rows))
+        link.flush()
+        for job, _, _ in ours:
+            self._probe("after ack", job.queue)
 
-    def _write_all(self, segments: list[Segment]) -> list[bool]:
-        if len(segments) < 2:
-            return [self._ledger.write(segment) for segment in segments]
-        if self._writers is None:
-            self._writers = ThreadPoolExecutor(_WRITERS, "warren ledger")
-        return list(self._writers.map(self._ledger.write, segments))
-
-    def _acknowledge(self, job: Job, tap: Tap, segment: Segment) -> None:
-        self._probe("after segment", job.queue)
-        self._probe("before ack", job.queue)
-        tap.filled = segment.rows == len(tap.took) >= tap.window
-        tap.settle(range(segment.rows))
-        self._probe("after ack", job.queue)
-
-    def _settled(self, job: Job, tap: Tap) -> Iterator[pa.RecordBatch]:
+    def _settled(self, job: Job, tap: Tap) -> Iterator[Segment]:
         if job.clearing:
             yield from self._cleared(job, tap)
             return
@@ -401,7 +430,7 @@ class Drain:
             job.leave(tap)
             return
         self._probe("before settled", job.queue)
-        self._ledger.settle(job.queue, segment.start, unordered=job.leaves_unordered(tap))
+        self._unmarked.append((job.queue, segment.start, job.leaves_unordered(tap)))
         job.settling = None
         job.at = segment.end
         job.part = self._part_size(segment)
@@ -411,9 +440,9 @@ class Drain:
             tap.connection.flush()  # the broker works while Spark does
         else:
             job.leave(tap)
-        yield from slices(segment.batch)
+        yield segment
 
-    def _beaten(self, job: Job) -> Iterator[pa.RecordBatch]:
+    def _beaten(self, job: Job) -> Iterator[Segment]:
         """Another attempt has written this offset: its segment counts, and may be in doubt."""
         yield from self._written(job)
         self._doubt(job, self._ledger.shelves().of(job.queue))
@@ -427,7 +456,7 @@ class Drain:
         rows = segment.rows
         if not rows:
             return self._first_part(segment.queue)
-        mean = max(1, int(segment.batch.get_total_buffer_size()) // rows)
+        mean = max(1, segment.octets // rows)
         if len(_WEIGHTS) >= _MOST_WEIGHTS:
             _WEIGHTS.clear()
         _WEIGHTS[self._ledger.place, segment.queue] = mean

@@ -131,6 +131,5 @@ class Again:
             if segment is None:
                 return None
             ids = segment.batch.column("message_id").drop_null()
-            octets = int(segment.batch.get_total_buffer_size())
-            job.known[start] = Known(segment.rows, octets, segment.written_at, ids)
+            job.known[start] = Known(segment.rows, segment.octets, segment.written_at, ids)
         return job.known[start]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger import Segment
 from warren.spark.ledger_match import Key, keys_of
+from warren.spark.ledger_segment import Segment
 
 #: AMQP's prefetch has 16 bits.
 MOST_UNACKED = 65_535
@@ -18,8 +17,6 @@ MOST_UNACKED = 65_535
 FIRST_PART = 1_000
 #: How often a window is taken once more because messages in it seem to have come again.
 MOST_RETAKES = 3
-#: Octets of one batch for Spark, about.
-_BATCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +85,20 @@ class Job:
     heard_at: float = 0.0
     heard: int = -1
 
+    #: Since when the window waits for others to be written with; 0.0: it does not.
+    full_at: float = 0.0
     #: The channel is being closed: only then has the broker put back what was not acknowledged.
     leaving: bool = False
 
     @property
     def queue(self) -> str:
         return self.range.queue
+
+    @property
+    def taking(self) -> bool:
+        """Messages come, or have come and are not written down."""
+        tap = self.tap
+        return tap is not None and tap.is_open and not (self.leaving or tap.settling)
 
     @property
     def is_safe(self) -> bool:
@@ -172,13 +177,3 @@ def lowest_priority(segment: Segment) -> int:
     return min(
         (priority or 0 for priority in segment.batch.column("priority").to_pylist()), default=0
     )
-
-
-def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that are not too large for Spark to hold."""
-    rows = batch.num_rows
-    if not rows:
-        return
-    step = max(1, _BATCH_BYTES * rows // max(1, int(batch.get_total_buffer_size())))
-    for first in range(0, rows, step):
-        yield batch.slice(first, step)

@@ -32,58 +32,38 @@ Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details):
 
     ledger.json                format and id
     owner.json                 the query that may use it
-    <queue>@<start>.arrow      a segment: Arrow IPC file, LZ4; the queue's name percent-encoded
+    <queue>@<start>.arrow      a segment: Arrow IPC file, LZ4; the queue's name percent-encoded.
+                               Small ones of several queues may be one file with several names
     <queue>@<start>.settled    its mark
     <queue>@<start>.unordered  the same, where messages behind it went back out of their order
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
-import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warren.errors import LedgerDamaged, LedgerGone, LedgerInUse, LedgerMismatch, LedgerTooNew
-from warren.spark.columns import ARROW_SCHEMA
 from warren.spark.ledger_files import Files, open_files
+from warren.spark.ledger_names import (
+    SEGMENT,
+    SETTLED,
+    UNORDERED,
+    file_name,
+    name_of,
+    parse_name,
+    stem_of,
+)
+from warren.spark.ledger_segment import FORMATS, Segment, decode_segment, encode_segments
 
-FORMAT = 1
 _MARKER, _OWNER = "ledger.json", "owner.json"
-_SEGMENT, _SETTLED, _UNORDERED = ".arrow", ".settled", ".unordered"
-_META = b"warren.segment"
-#: Octets of a file name that most file systems take, less what stands behind the queue's name.
-_LONGEST_NAME = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment with its rows."""
-
-    queue: str
-    start: int
-    end: int
-    batch: pa.RecordBatch
-    #: Seconds since 1970, by the clock of who wrote it.
-    written_at: float = 0.0
-    #: Which run made it: a query's id, or a batch read's own.
-    run: str = ""
-
-    @property
-    def rows(self) -> int:
-        return int(self.batch.num_rows)
-
-    @property
-    def body_bytes(self) -> int:
-        """Octets of all bodies together."""
-        return int(pc.sum(pc.binary_length(self.batch.column("body"))).as_py() or 0)
+#: Queue and start of a segment, and whether messages behind it went back out of their order.
+Settled = tuple[str, int, bool]
 
 
 @dataclass(slots=True)
@@ -137,8 +117,8 @@ class Ledger:
             found, identity = marker["format"], str(marker["id"])
         except (ValueError, KeyError, TypeError) as error:
             raise LedgerDamaged(self.place, _MARKER, str(error)) from None
-        if found != FORMAT:
-            raise LedgerTooNew(self.place, str(found), FORMAT)
+        if found not in FORMATS:
+            raise LedgerTooNew(self.place, str(found), FORMATS[-1])
         return identity
 
     def create(self) -> str:
@@ -146,9 +126,9 @@ class Ledger:
         known = self.identity()
         if known is not None:
             return known
-        if any(name.endswith(_SEGMENT) for name in self.files.names()):
+        if any(name.endswith(SEGMENT) for name in self.files.names()):
             raise LedgerDamaged(self.place, _MARKER, "it is missing")
-        marker = {"format": FORMAT, "id": secrets.token_hex(8)}
+        marker = {"format": FORMATS[-1], "id": secrets.token_hex(8)}
         self.files.put_new(_MARKER, json.dumps(marker).encode())
         made = self.identity()
         assert made is not None
@@ -186,11 +166,11 @@ class Ledger:
             shelf = shelves.get(stem)
             if shelf is None:  # every task does this, and there may be 100,000 files
                 shelf = shelves[stem] = Shelf()
-            if suffix == _SEGMENT:
+            if suffix == SEGMENT:
                 shelf.starts.append(start)
             else:
                 shelf.settled.add(start)
-                if suffix == _UNORDERED:
+                if suffix == UNORDERED:
                     shelf.disturbed.add(start)
         for shelf in shelves.values():
             shelf.starts.sort()
@@ -202,28 +182,41 @@ class Ledger:
 
     def read_stem(self, stem: str, start: int) -> Segment | None:
         """The same by the stem of its file's name."""
-        name = _name(stem, start, _SEGMENT)
+        name = name_of(stem, start, SEGMENT)
         data = self.files.read(name)
         if data is None:
             return None
         try:
-            return decode_segment(data)
+            return decode_segment(data, stem, start)
         except (pa.ArrowInvalid, OSError, ValueError, KeyError) as error:
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise LedgerDamaged(self.place, name, reason) from None
 
     def write(self, segment: Segment) -> bool:
         """Make a segment that survives a power cut; False if another was first."""
-        name = file_name(segment.queue, segment.start, _SEGMENT)
-        return self.files.put_new(name, _encode(segment))
+        name = file_name(segment.queue, segment.start, SEGMENT)
+        return self.files.put_new(name, encode_segments([segment]))
+
+    def write_together(self, segments: Sequence[Segment]) -> list[bool]:
+        """Make small segments that share a file; of each, False if another was first."""
+        names = [file_name(segment.queue, segment.start, SEGMENT) for segment in segments]
+        return self.files.put_shared(names, encode_segments(segments))
 
     def settle(self, queue: str, start: int, *, unordered: bool = False) -> None:
         """Mark a segment settled. A mark that is lost does no harm: the next drain makes it.
 
         ``unordered``: messages behind it go back to the queue out of their order.
         """
-        suffix = _UNORDERED if unordered else _SETTLED
-        self.files.put_new(file_name(queue, start, suffix), b"", lasting=False)
+        self.settle_all([(queue, start, unordered)])
+
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        """The same for many."""
+        self.files.put_empty(
+            [
+                file_name(queue, start, UNORDERED if unordered else SETTLED)
+                for queue, start, unordered in settled
+            ]
+        )
 
     def chain(self, queue: str, start: int, end: int) -> Iterator[Segment]:
         """The segments from ``start`` on, each read when it is asked for: they may be many."""
@@ -249,7 +242,7 @@ class Ledger:
         reached = {stem_of(queue): end for queue, end in committed.items()}
         for stem, shelf in self.shelves().items():
             for start in prunable(shelf, reached.get(stem, 0)):
-                name = _name(stem, start, _SEGMENT)
+                name = name_of(stem, start, SEGMENT)
                 if self.files.modified_at(name) >= older_than:
                     break
                 self.files.delete(name)
@@ -260,9 +253,9 @@ class Ledger:
         return gone
 
     def _delete_marks(self, stem: str, start: int, shelf: Shelf) -> None:
-        self.files.delete(_name(stem, start, _SETTLED))
+        self.files.delete(name_of(stem, start, SETTLED))
         if start in shelf.disturbed:
-            self.files.delete(_name(stem, start, _UNORDERED))
+            self.files.delete(name_of(stem, start, UNORDERED))
 
 
 def prunable(shelf: Shelf, committed: int) -> Iterable[int]:
@@ -273,109 +266,3 @@ def prunable(shelf: Shelf, committed: int) -> Iterable[int]:
     for start in shelf.starts[: max(0, min(reached, len(shelf.starts)) - 1)]:
         if start in shelf.settled:
             yield start
-
-
-# -- names ---------------------------------------------------------------------------------------
-def stem_of(queue: str) -> str:
-    """The queue's name as it stands in its files' names."""
-    stem = quote(queue, safe=" ")
-    if len(stem) > _LONGEST_NAME:
-        # Cut, and told apart by a digest; the whole name is inside the segment.
-        digest = hashlib.blake2b(queue.encode(), digest_size=8).hexdigest()
-        stem = f"{stem[:_LONGEST_NAME].rpartition('%')[0] or stem[:_LONGEST_NAME]}~{digest}"
-    return stem
-
-
-def _name(stem: str, start: int, suffix: str) -> str:
-    return f"{stem}@{start:020d}{suffix}"
-
-
-def file_name(queue: str, start: int, suffix: str) -> str:
-    return _name(stem_of(queue), start, suffix)
-
-
-def parse_name(name: str) -> tuple[str, int, str] | None:
-    """Stem, start and suffix of a file's name; None if it is another file."""
-    stem, _, rest = name.rpartition("@")
-    digits, dot, kind = rest.partition(".")
-    suffix = dot + kind
-    if not stem or suffix not in (_SEGMENT, _SETTLED, _UNORDERED) or not digits.isdigit():
-        return None
-    return stem, int(digits), suffix
-
-
-def queue_of(stem: str) -> str:
-    """The queue's name; a long one is cut."""
-    return unquote(stem)
-
-
-# -- octets --------------------------------------------------------------------------------------
-#: Stands twice in a file (schema and footer) and is not counted in the checksum it holds.
-_SUM = b"warren.crc32:"
-_NO_SUM = b"--------"
-
-
-def _encode(segment: Segment) -> bytearray:
-    about = {
-        "format": FORMAT,
-        "queue": segment.queue,
-        "start": segment.start,
-        "end": segment.end,
-        "rows": segment.rows,
-        "written_at": segment.written_at,
-        "run": segment.run,
-    }
-    sink = pa.BufferOutputStream()
-    metadata = {_META: json.dumps(about).encode(), b"warren.sum": _SUM + _NO_SUM}
-    schema = ARROW_SCHEMA.with_metadata(metadata)
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_file(sink, schema, options=options) as writer:
-        writer.write_batch(segment.batch.replace_schema_metadata(metadata))
-    data = bytearray(sink.getvalue())
-    total = b"%08x" % zlib.crc32(data)
-    for at in _sums(data):
-        data[at : at + len(total)] = total
-    return data
-
-
-def _sums(data: bytes | bytearray) -> tuple[int, int]:
-    """Where the checksum stands: in front of all rows, and behind them."""
-    first, last = data.find(_SUM), data.rfind(_SUM)
-    if first < 0:
-        raise ValueError("it has no checksum")
-    return first + len(_SUM), last + len(_SUM)
-
-
-def _check_sum(data: bytes) -> None:
-    first, last = _sums(data)
-    size = len(_NO_SUM)
-    view = memoryview(data)
-    total = zlib.crc32(view[:first])
-    total = zlib.crc32(_NO_SUM, total)
-    if last > first:
-        total = zlib.crc32(view[first + size : last], total)
-        total = zlib.crc32(_NO_SUM, total)
-    total = zlib.crc32(view[last + size :], total)
-    if data[first : first + size] != b"%08x" % total:
-        raise ValueError("its checksum is wrong")
-
-
-def decode_segment(data: bytes) -> Segment:
-    """A segment's file; raises ValueError if it is damaged."""
-    _check_sum(data)
-    with pa.ipc.open_file(pa.py_buffer(data)) as reader:
-        about = json.loads((reader.schema.metadata or {})[_META])
-        if about["format"] != FORMAT:
-            raise ValueError(f"it has format {about['format']}")
-        batches = reader.read_all().combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=ARROW_SCHEMA)
-    if batch.num_rows != about["rows"]:
-        raise ValueError(f"{batch.num_rows} rows where {about['rows']} were written")
-    return Segment(
-        about["queue"],
-        about["start"],
-        about["end"],
-        batch.replace_schema_metadata(None),
-        about["written_at"],
-        about["run"],
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +30,8 @@ class Files(Protocol):
 
     #: For errors and logs.
     place: str
+    #: One file can have several names: ``put_shared`` writes it once.
+    shares: bool
 
     def names(self) -> list[str]:
         """All file names; [] if the folder is not there."""
@@ -39,8 +41,16 @@ class Files(Protocol):
         """The whole file; None if it is not there."""
         ...
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
-        """Make a file; False if there is one. ``lasting``: it survives a power cut."""
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
+        """Make a file; False if there is one."""
+        ...
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        """Make empty files, where there is none. They need not survive a power cut."""
+        ...
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+        """Make one file under several names; of each, False if it is taken."""
         ...
 
     def delete(self, name: str) -> None:
@@ -63,6 +73,8 @@ def _explained(place: str) -> Iterator[None]:
 class LocalFiles:
     """A folder of this machine, or one that is mounted on every machine (NFS)."""
 
+    shares = True
+
     def __init__(self, folder: str) -> None:
         self.place = folder
         self._folder = Path(folder)
@@ -83,21 +95,38 @@ class LocalFiles:
             except FileNotFoundError:
                 return None
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
+        return self._put([name], data)[0]
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+        try:
+            return self._put(names, data)
+        except _NoLinks:
+            return [self.put_new(name, data) for name in names]
+
+    def _put(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
         with _explained(self.place):
-            if not data and not lasting:
-                return _touch(self._folder / name)
             self._folder.mkdir(parents=True, exist_ok=True)
             temporary = self._folder / f"{_TEMPORARY}{secrets.token_hex(6)}"
             try:
-                _write(temporary, data, lasting=lasting)
-                if not _publish(temporary, self._folder / name):
-                    return False
-                if lasting:
+                _write(temporary, data)
+                alone = len(names) == 1
+                made = [_publish(temporary, self._folder / name, alone=alone) for name in names]
+                if any(made):
                     self._sync_folder()
-                return True
+                return made
             finally:
                 temporary.unlink(missing_ok=True)
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        first: Path | None = None
+        with _explained(self.place):
+            for name in names:
+                path = self._folder / name
+                # Another name for an empty file is cheaper than another file.
+                if first is None or not _link(first, path):
+                    _touch(path)
+                    first = path
 
     def _sync_folder(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY)
@@ -117,29 +146,41 @@ class LocalFiles:
             return 0.0
 
 
-def _touch(path: Path) -> bool:
-    """An empty file is whole at once."""
+def _touch(path: Path) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _link(path: Path, name: Path) -> bool:
+    """Give a file another name; False where that can't be."""
     try:
-        path.touch(exist_ok=False)
+        os.link(path, name)
     except FileExistsError:
+        return True
+    except OSError:
         return False
     return True
 
 
-def _write(path: Path, data: bytes | bytearray, *, lasting: bool) -> None:
+def _write(path: Path, data: bytes | bytearray) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
-        if lasting:
-            os.fsync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _publish(temporary: Path, final: Path) -> bool:
-    """Give a finished file its name; False if the name is taken. Atomic."""
+class _NoLinks(Exception):
+    """A file has one name here."""
+
+
+def _publish(temporary: Path, final: Path, *, alone: bool) -> bool:
+    """Give a finished file its name; False if the name is taken. Atomic.
+
+    ``alone``: it is its only one.
+    """
     try:
         # A rename would replace the file of somebody else; a link refuses.
         os.link(temporary, final)
@@ -148,6 +189,8 @@ def _publish(temporary: Path, final: Path) -> bool:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP):
             raise
+        if not alone:
+            raise _NoLinks from None
         if final.exists():
             return False
         temporary.rename(final)
@@ -156,6 +199,8 @@ def _publish(temporary: Path, final: Path) -> bool:
 
 class ArrowFiles:
     """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
+
+    shares = False
 
     def __init__(self, filesystem: arrow_fs.FileSystem, folder: str, place: str) -> None:
         self.place = place
@@ -178,7 +223,7 @@ class ArrowFiles:
             except FileNotFoundError:
                 return None
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
         with _explained(self.place):
             self._fs.create_dir(self._folder, recursive=True)
             if self._there(name):
@@ -194,6 +239,13 @@ class ArrowFiles:
                     return False
                 raise
             return True
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.put_new(name, b"")
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+        return [self.put_new(name, data) for name in names]
 
     def _there(self, name: str) -> bool:
         info = self._fs.get_file_info(f"{self._folder}/{name}")
@@ -213,6 +265,8 @@ class ArrowFiles:
 
 class ObjectFiles:
     """An object store that puts on condition, through fsspec: S3, GCS and their like."""
+
+    shares = False
 
     def __init__(self, filesystem: Any, folder: str, place: str) -> None:
         self.place = place
@@ -234,13 +288,20 @@ class ObjectFiles:
             except FileNotFoundError:
                 return None
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
         with _explained(self.place):
             try:
                 self._fs.pipe_file(f"{self._folder}/{name}", data, mode="create")
             except FileExistsError:
                 return False
             return True
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.put_new(name, b"")
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+        return [self.put_new(name, data) for name in names]
 
     def delete(self, name: str) -> None:
         with _explained(self.place):

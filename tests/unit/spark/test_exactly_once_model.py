@@ -3,6 +3,8 @@ message comes out once, in order. Hypothesis prints what led to a failure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,14 +36,22 @@ class Disk(LocalFiles):
 
     fault: str | None = None
 
-    def put_new(self, name: str, data: bytes | bytearray, *, lasting: bool = True) -> bool:
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
+        with self._faulty():
+            return super().put_new(name, data)
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        with self._faulty():
+            super().put_empty(names)
+
+    @contextmanager
+    def _faulty(self) -> Iterator[None]:
         fault, self.fault = self.fault, None
-        if fault == "full" and name.endswith(".arrow"):
+        if fault == "full":
             raise LedgerUnusable(self.place, "No space left on device")
-        made = super().put_new(name, data, lasting=lasting)
+        yield
         if fault == "dies after write":
-            raise Crash(name)
-        return made
+            raise Crash(fault)
 
 
 class Job:

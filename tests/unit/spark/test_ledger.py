@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ from warren.errors import (
     LedgerUnusable,
 )
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger import Ledger, Segment, Shelf, parse_name, prunable, stem_of
+from warren.spark.ledger import Ledger, Shelf, prunable
+from warren.spark.ledger_names import parse_name, stem_of
+from warren.spark.ledger_segment import Segment
 
 
 def segment(queue: str = "q", start: int = 0, bodies: int = 3, end: int | None = None) -> Segment:
@@ -49,6 +52,68 @@ def test_a_segment_comes_back_as_it_was_written(ledger: Ledger) -> None:
 
     assert found == written
     assert found.batch.equals(written.batch)
+
+
+def test_segments_that_share_a_file_come_back_each_by_its_name(ledger: Ledger) -> None:
+    written = [segment("a", 7, bodies=2), segment("b", bodies=0, end=4), segment("long" * 90, 1)]
+
+    assert ledger.write_together(written) == [True, True, True]
+
+    found = [ledger.read(each.queue, each.start) for each in written]
+    assert found == written
+    # Each by its own rows, and not by the file's.
+    assert [each.octets for each in found if each] == pytest.approx([319, 0, 478], abs=9)
+
+
+def test_of_segments_that_share_a_file_one_that_came_late_is_told(ledger: Ledger) -> None:
+    first = segment("b", bodies=5)
+    ledger.write(first)
+
+    assert ledger.write_together([segment("a"), segment("b")]) == [True, False]
+    assert ledger.read("b", 0) == first
+    assert ledger.read("a", 0) == segment("a")
+
+
+def test_segments_that_share_a_file_are_pruned_one_by_one(ledger: Ledger) -> None:
+    for start in (0, 3, 6):
+        ledger.write_together([segment("a", start), segment("b", start)])
+    ledger.settle_all([("a", 0, False), ("a", 3, False), ("b", 0, False)])
+
+    assert ledger.prune({"a": 9, "b": 9}, older_than=float("inf")) == 3
+
+    shelves = ledger.shelves()
+    assert (shelves.of("a").starts, shelves.of("b").starts) == ([6], [3, 6])
+    assert ledger.read("b", 3) == segment("b", 3)
+
+
+def test_a_file_that_bears_the_name_of_another_segment_is_damaged(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.write(segment("a"))
+    folder = tmp_path / "ledger"
+    (folder / f"a@{0:020}.arrow").rename(folder / f"b@{0:020}.arrow")
+
+    with pytest.raises(LedgerDamaged, match="another segment"):
+        ledger.read("b", 0)
+
+
+def test_a_segment_of_format_1_is_read(ledger: Ledger, tmp_path: Path) -> None:
+    written = segment("old", 4)
+    about = {"format": 1, "queue": "old", "start": 4, "end": 7, "rows": 3}
+    metadata = {
+        b"warren.segment": json.dumps({**about, "written_at": 5.0, "run": "run"}).encode(),
+        b"warren.sum": b"warren.crc32:--------",
+    }
+    sink = pa.BufferOutputStream()
+    schema = written.batch.schema.with_metadata(metadata)
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(written.batch.replace_schema_metadata(metadata))
+    octets = sink.getvalue().to_pybytes()
+    total = b"warren.crc32:%08x" % zlib.crc32(octets)
+    path = tmp_path / "ledger" / f"old@{4:020}.arrow"
+    path.write_bytes(octets.replace(b"warren.crc32:--------", total))
+
+    assert ledger.read("old", 4) == written
 
 
 def test_a_segment_without_rows_comes_back(ledger: Ledger) -> None:
@@ -157,9 +222,9 @@ def test_a_body_that_looks_like_a_checksum_does_no_harm(ledger: Ledger) -> None:
 
 
 def test_a_format_of_the_future_is_left_alone(ledger: Ledger, tmp_path: Path) -> None:
-    (tmp_path / "ledger" / "ledger.json").write_text('{"format": 2, "id": "x"}')
+    (tmp_path / "ledger" / "ledger.json").write_text('{"format": 3, "id": "x"}')
 
-    with pytest.raises(LedgerTooNew, match="format 2"):
+    with pytest.raises(LedgerTooNew, match="format 3"):
         ledger.identity()
 
 

@@ -84,6 +84,38 @@ def test_what_is_there_is_not_replaced(files: Files) -> None:
     assert files.names() == ["a"]
 
 
+def test_one_file_under_several_names_is_there_under_each(files: Files) -> None:
+    assert files.put_shared(["a", "b", "c"], b"one") == [True, True, True]
+
+    assert sorted(files.names()) == ["a", "b", "c"]
+    assert {files.read(name) for name in "abc"} == {b"one"}
+
+
+def test_of_several_names_those_that_are_taken_stay_as_they_are(files: Files) -> None:
+    files.put_new("b", b"one")
+
+    assert files.put_shared(["a", "b", "c"], b"two") == [True, False, True]
+    assert [files.read(name) for name in "abc"] == [b"two", b"one", b"two"]
+    assert sorted(files.names()) == ["a", "b", "c"]
+
+
+def test_a_shared_file_that_loses_a_name_keeps_the_others(files: Files) -> None:
+    files.put_shared(["a", "b"], b"one")
+    files.delete("a")
+
+    assert files.read("a") is None
+    assert files.read("b") == b"one"
+
+
+def test_empty_files_are_made_and_others_stay(files: Files) -> None:
+    files.put_new("b", b"one")
+
+    files.put_empty(["a", "b", "c"])
+    files.put_empty(["c", "d"])
+
+    assert [files.read(name) for name in "abcd"] == [b"", b"one", b"", b""]
+
+
 def test_what_is_deleted_is_gone_and_may_be_deleted_again(files: Files) -> None:
     files.put_new("a", b"one")
     files.delete("a")

@@ -1,0 +1,140 @@
+"""Segments, and the octets of their files.
+
+A file is an Arrow IPC file. Small segments of several queues, drained at the same moment, share
+one: it has the rows of all of them and a name for each, so that it is written and synced once.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warren.spark.columns import ARROW_SCHEMA
+from warren.spark.ledger_names import stem_of
+
+#: Formats that are read; the last one is written. In format 1 each segment has a file of its own.
+FORMATS = (1, 2)
+_META = b"warren.segment"
+#: What a row takes beside body and headers.
+_ROW_BYTES = 150
+#: Stands twice in a file (schema and footer) and is not counted in the checksum it holds.
+_SUM = b"warren.crc32:"
+_NO_SUM = b"--------"
+
+
+def weigh(batch: pa.RecordBatch) -> int:
+    """About how many octets a batch takes; to ask each column takes longer than to fill it."""
+    body, headers = batch.column("body"), batch.column("headers")
+    return int(body.nbytes + headers.nbytes) + _ROW_BYTES * int(batch.num_rows)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment with its rows."""
+
+    queue: str
+    start: int
+    end: int
+    batch: pa.RecordBatch
+    #: Seconds since 1970, by the clock of who wrote it.
+    written_at: float = 0.0
+    #: Which run made it: a query's id, or a batch read's own.
+    run: str = ""
+
+    @property
+    def rows(self) -> int:
+        return int(self.batch.num_rows)
+
+    @cached_property
+    def octets(self) -> int:
+        """About how much memory it takes."""
+        return weigh(self.batch)
+
+    @property
+    def body_bytes(self) -> int:
+        """Octets of all bodies together."""
+        return int(pc.sum(pc.binary_length(self.batch.column("body"))).as_py() or 0)
+
+
+# -- writing -------------------------------------------------------------------------------------
+def encode_segments(segments: Sequence[Segment]) -> bytearray:
+    """A file of these, one behind the other."""
+    about = {"format": FORMATS[-1], "segments": [_about(segment) for segment in segments]}
+    metadata = {_META: json.dumps(about).encode(), b"warren.sum": _SUM + _NO_SUM}
+    batches = [segment.batch for segment in segments]
+    batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_file(sink, ARROW_SCHEMA.with_metadata(metadata), options=options) as writer:
+        writer.write_batch(batch.replace_schema_metadata(metadata))
+    data = bytearray(sink.getvalue())
+    total = b"%08x" % zlib.crc32(data)
+    for at in _sums(data):
+        data[at : at + len(total)] = total
+    return data
+
+
+def _about(segment: Segment) -> dict[str, Any]:
+    return {
+        "queue": segment.queue,
+        "start": segment.start,
+        "end": segment.end,
+        "rows": segment.rows,
+        "written_at": segment.written_at,
+        "run": segment.run,
+    }
+
+
+# -- reading -------------------------------------------------------------------------------------
+def decode_segment(data: bytes, stem: str, start: int) -> Segment:
+    """The segment of that name in a file; raises ValueError if it is damaged."""
+    _check_sum(data)
+    with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        about = json.loads((reader.schema.metadata or {})[_META])
+        if about["format"] not in FORMATS:
+            raise ValueError(f"it has format {about['format']}")
+        batches = reader.read_all().combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=ARROW_SCHEMA)
+    held = about.get("segments") or [about]
+    rows = sum(each["rows"] for each in held)
+    if batch.num_rows != rows:
+        raise ValueError(f"{batch.num_rows} rows where {rows} were written")
+    first = 0
+    for each in held:
+        if each["start"] == start and stem_of(each["queue"]) == stem:
+            batch = batch.slice(first, each["rows"]).replace_schema_metadata(None)
+            return Segment(
+                each["queue"], start, each["end"], batch, each["written_at"], each["run"]
+            )
+        first += each["rows"]
+    raise ValueError("it holds another segment than its name says")
+
+
+# -- the checksum --------------------------------------------------------------------------------
+def _sums(data: bytes | bytearray) -> tuple[int, int]:
+    """Where the checksum stands: in front of all rows, and behind them."""
+    first, last = data.find(_SUM), data.rfind(_SUM)
+    if first < 0:
+        raise ValueError("it has no checksum")
+    return first + len(_SUM), last + len(_SUM)
+
+
+def _check_sum(data: bytes) -> None:
+    first, last = _sums(data)
+    size = len(_NO_SUM)
+    view = memoryview(data)
+    total = zlib.crc32(view[:first])
+    total = zlib.crc32(_NO_SUM, total)
+    if last > first:
+        total = zlib.crc32(view[first + size : last], total)
+        total = zlib.crc32(_NO_SUM, total)
+    total = zlib.crc32(view[last + size :], total)
+    if data[first : first + size] != b"%08x" % total:
+        raise ValueError("its checksum is wrong")
