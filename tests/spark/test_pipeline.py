@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from tests.spark.pipelines import Job, got, order, ready
 from tests.support.brokers import TestBroker
@@ -41,6 +43,22 @@ publish:
     type: sold
 statistics: true
 """
+
+
+class Nowhere(DataSource):
+    """A sink that is known in the session in which it was registered."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "nowhere"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        class Writer(DataSourceWriter):
+            def write(self, iterator: Any) -> WriterCommitMessage:
+                list(iterator)
+                return WriterCommitMessage()
+
+        return Writer()
 
 
 # -- the whole way ---------------------------------------------------------------------------------
@@ -89,6 +107,19 @@ def test_messages_become_rows_of_the_table_that_takes_them(
     assert figures["note"]["app_id"] == "pen"
     assert figures["order"]["delay_min_ms"] > 0
     assert figures["note"]["delay_min_ms"] is None
+
+
+def test_the_session_that_it_runs_in_stays_the_active_one(
+    job: Job, spark: SparkSession, wire: Channel
+) -> None:
+    wire.declare("watched")
+    spark.dataSource.register(Nowhere)
+    job.write("queues: watched\ntables: {orders: {schema: id INT}}")
+
+    job.make().check()
+
+    assert SparkSession.getActiveSession() is spark
+    spark.range(3).write.format("nowhere").mode("append").save()
 
 
 def test_a_run_goes_on_where_the_last_one_ended(job: Job, wire: Channel) -> None:

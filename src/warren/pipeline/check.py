@@ -39,7 +39,12 @@ class Checked:
 
 def check(pipeline: Pipeline, spark: SparkSession) -> Checked:
     """Raises PipelineError for the first thing that Spark would not take."""
-    return _Checker(pipeline, spark).check()
+    try:
+        return _Checker(pipeline, spark).check()
+    finally:
+        # A new session is the active one from then on, and what was registered in this one would
+        # not be found any more. Spark changes that when a DataFrame is made of rows.
+        spark.createDataFrame([], "nothing INT")
 
 
 class _Checker:
