@@ -34,7 +34,7 @@ from bench.load.publishing import BATCH, Batch, Publisher
 from bench.load.setup import unique
 from bench.spark_report import Bar, Line, Report
 from warren.client.publish_columns import Routes, encode_messages, join_properties, numbered_ids
-from warren.spark.writer import BatchWriter
+from warren.spark.sink.writer import BatchWriter
 
 BODY_BYTES = 200
 BATCH_ROWS = 10_000

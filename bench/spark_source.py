@@ -31,9 +31,9 @@ from warren.amqp.client_hot import encode_message, publish_frame
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
-from warren.spark.drain import Drain
-from warren.spark.drain_job import Range
-from warren.spark.ledger import Ledger
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 
 PROPERTIES = encode_properties(

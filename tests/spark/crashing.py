@@ -13,12 +13,12 @@ from pyspark.sql.datasource import DataSource, InputPartition
 
 from warren.spark.batch import QueueReader
 from warren.spark.columns import DDL
-from warren.spark.drain import Drain
+from warren.spark.drain.drain import Drain
 from warren.spark.driver import need_ledger
-from warren.spark.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.plan import Offset
+from warren.spark.sink.writer import BatchWriter, Published
 from warren.spark.source import QueueStreamReader
-from warren.spark.writer import BatchWriter, Published
 
 #: Where a process can die: in a task, in the order of what it does; in the driver's reader.
 IN_A_TASK = [

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.wire import Channel
-from warren.spark.drain import Drain
-from warren.spark.drain_job import Range
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_files import Files
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
+from warren.spark.ledger.files import Files
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 
 

@@ -38,7 +38,7 @@ from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.servers import Run
 from tests.support.spark_cluster import quick_home
-from warren.spark.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
 OURS = "WARREN_EXACTLY_ONCE"

@@ -20,9 +20,9 @@ import warren.spark
 from tests.support.spark_cluster import QUICK_JAVA
 from warren.errors import LedgerUnusable
 from warren.spark.columns import DDL
-from warren.spark.drain import Drain
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_files import LocalFiles
+from warren.spark.drain.drain import Drain
+from warren.spark.ledger.files import LocalFiles
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.source import QueueStreamReader
 
 

@@ -16,7 +16,7 @@ from tests.spark.queries import Query
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
-from warren.spark.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger
 
 # On one broker: what brokers do with the messages of a task that died is held to both in
 # ``test_exactly_once_steps``.

@@ -17,8 +17,8 @@ from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
 from warren.errors import LedgerUnusable, QueueBusy, QueueMissing
-from warren.spark.drain_job import Range
-from warren.spark.ledger_files import LocalFiles
+from warren.spark.drain.job import Range
+from warren.spark.ledger.files import LocalFiles
 
 POINTS = [
     "before segment",
@@ -272,7 +272,7 @@ def test_a_disk_that_refuses_leaves_the_messages_in_the_queue(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("warren.spark.ledger_files._write", full)
+        patched.setattr("warren.spark.ledger.files._write", full)
         with pytest.raises(LedgerUnusable, match="No space left on device"):
             task.run(queue, 0, 5)
 
@@ -358,7 +358,7 @@ def test_many_queues_share_one_connection(
 ) -> None:
     from tests.spark.drains import numbers
     from warren.client.blocking import BlockingConnection
-    from warren.spark.drain_job import Range
+    from warren.spark.drain.job import Range
 
     queues = [name("drained") for _ in range(5)]
     for queue in queues:

@@ -11,8 +11,8 @@ from pyarrow import fs
 from tests.spark.drains import Task, publish
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
-from tests.unit.spark.test_ledger_files import Buckets
-from warren.spark.ledger_files import ArrowFiles, Files, ObjectFiles
+from tests.unit.spark.ledger.test_files import Buckets
+from warren.spark.ledger.files import ArrowFiles, Files, ObjectFiles
 
 pytestmark = pytest.mark.parametrize("broker", ["warren"], indirect=True)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.spark.drains import Task, publish
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
-from warren.spark.drain_job import Range
+from warren.spark.drain.job import Range
 from warren.spark.driver import Driver, QueuePartition
 
 

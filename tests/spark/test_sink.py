@@ -299,7 +299,7 @@ def test_tasks_tell_their_rate_in_the_log_that_spark_gathers(
             broker,
             routingKey=queue,
         )
-        told = spark.tvf.python_worker_logs().where("logger = 'warren.spark.writer'").collect()
+        told = spark.tvf.python_worker_logs().where("logger = 'warren.spark.sink.writer'").collect()
     finally:
         spark.conf.set(enabled, "false")
     assert any("50 rows confirmed" in row.msg for row in told)

@@ -18,7 +18,7 @@ from tests.spark.drains import publish
 from tests.spark.queries import is_too_slow
 from tests.support.wire import Connection
 from warren.spark.options import CONNECTION
-from warren.spark.writer_options import SINK
+from warren.spark.sink.options import SINK
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 

@@ -15,7 +15,7 @@ from tests.support.wire_frames import Gone
 from warren.client.blocking_stream import StreamTap
 from warren.errors import ClientError, NotFound
 from warren.spark import stream as stream_module
-from warren.spark.drain_job import Range
+from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
 from warren.spark.stream import STREAM, stream_rows
 

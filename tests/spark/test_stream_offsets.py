@@ -21,7 +21,7 @@ from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
 from warren.errors import OffsetGone
 from warren.spark.batch import BatchPartition, QueueReader
-from warren.spark.drain_job import Range
+from warren.spark.drain.job import Range
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start

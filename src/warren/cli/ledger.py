@@ -13,8 +13,8 @@ from warren.cli.output import Column
 from warren.errors import ConfigError, LedgerDamaged, NotFound
 
 if TYPE_CHECKING:
-    from warren.spark.ledger import Ledger
-    from warren.spark.ledger_segment import Segment
+    from warren.spark.ledger.ledger import Ledger
+    from warren.spark.ledger.segment import Segment
 
 _SEGMENTS = (
     Column("queue", "queue"),
@@ -82,7 +82,7 @@ def _range(parser: argparse.ArgumentParser) -> None:
 # -- reading -------------------------------------------------------------------------------------
 def _open(options: argparse.Namespace) -> Ledger:
     try:
-        from warren.spark.ledger import Ledger
+        from warren.spark.ledger.ledger import Ledger
     except ImportError as error:
         raise ConfigError("ledger", f"{error}: pip install 'warren[spark]'") from None
     ledger = Ledger.at(options.path)
@@ -119,7 +119,7 @@ def _beyond(row: dict[str, Any], options: argparse.Namespace) -> bool:
 
 # -- commands ------------------------------------------------------------------------------------
 def _ls(options: argparse.Namespace) -> int:
-    from warren.spark.ledger_names import queue_of
+    from warren.spark.ledger.names import queue_of
 
     ledger = _open(options)
     rows = []
@@ -193,7 +193,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from warren.spark.ledger_replay import replay
+    from warren.spark.ledger.replay import replay
 
     rows = list(_rows_of(_open(options), options))
     to = options.to or options.queue

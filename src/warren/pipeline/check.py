@@ -17,7 +17,7 @@ from warren.pipeline.formats import Avro, Protobuf
 from warren.pipeline.model import Pipeline, Publish, Table
 from warren.pipeline.rows import parsed
 from warren.spark.columns import DDL, WRITABLE
-from warren.spark.writer_options import bind_columns
+from warren.spark.sink.options import bind_columns
 
 #: The column that holds the message itself, for a table's query.
 MESSAGE = "_message"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from warren.errors import ConfigError, PipelineError
 from warren.pipeline.model import Pipeline
 from warren.spark.options import CONNECTION, READING, SourceOptions
-from warren.spark.writer_options import SINK, SinkOptions
+from warren.spark.sink.options import SINK, SinkOptions
 
 if TYPE_CHECKING:
     from warren.yaml_file import Entries

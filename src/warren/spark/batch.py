@@ -17,10 +17,10 @@ from warren.client.blocking_reader import EXCLUSIVE, Tap
 from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
-from warren.spark.drain import Drain
-from warren.spark.drain_job import Range
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
 from warren.spark.driver import default_tasks, mode_of, need_ledger
-from warren.spark.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
 from warren.spark.portions import slices

@@ -34,11 +34,11 @@ class RabbitDataSource(DataSource):
         return QueueStreamReader(dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
-        from warren.spark.writer import BatchWriter
+        from warren.spark.sink.writer import BatchWriter
 
         return BatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
-        from warren.spark.writer import StreamWriter
+        from warren.spark.sink.writer import StreamWriter
 
         return StreamWriter(dict(self.options), schema, overwrite)

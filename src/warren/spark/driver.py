@@ -15,8 +15,8 @@ from pyspark.sql.datasource import InputPartition
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE
 from warren.errors import ConfigError, LoginRefused, VhostRefused
-from warren.spark.drain_job import Range
-from warren.spark.ledger import Ledger
+from warren.spark.drain.job import Range
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
 from warren.spark.queues import Catalog, QueueInfo

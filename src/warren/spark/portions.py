@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from warren.spark.ledger_segment import Segment, weigh
+from warren.spark.ledger.segment import Segment, weigh
 
 #: Octets of a batch at most, about; and of small ones that are put together.
 _MOST_BYTES = 8 << 20

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 
 from warren.errors import ConfigError
 from warren.spark.ahead import AHEAD, ahead
-from warren.spark.drain import Drain
+from warren.spark.drain.drain import Drain
 from warren.spark.driver import Driver, QueuePartition, need_ledger
-from warren.spark.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset
 from warren.spark.selection import Selection

@@ -12,7 +12,7 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_stream import StreamEdge, StreamTap
 from warren.errors import ConnectionLost, OffsetGone, PreconditionFailed
 from warren.spark.deliveries import to_batch
-from warren.spark.drain_job import Range
+from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
 from warren.spark.portions import slices
 from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection

@@ -9,8 +9,8 @@ pytest.importorskip("pyspark")
 from warren.client.blocking_reader import Deliveries
 from warren.spark.deliveries import to_batch
 from warren.spark.driver import Driver
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_segment import Segment
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.model_broker import Model
 from warren.errors import LedgerUnusable
-from warren.spark import drain as drain_module
 from warren.spark import task_connection
-from warren.spark.drain import Drain
-from warren.spark.drain_job import Range
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_files import LocalFiles
+from warren.spark.drain import drain as drain_module
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
+from warren.spark.ledger.files import LocalFiles
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 
 OPTIONS = SourceOptions.parse({"queues": "q", "prefetch": "4", "drainTimeoutMs": "200"})

@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.spark.test_ledger_writers import of_octets
-from warren.spark.ledger_segment import weigh
+from tests.unit.spark.ledger.test_writers import of_octets
+from warren.spark.ledger.segment import weigh
 from warren.spark.portions import Portions, slices
 
 

@@ -22,9 +22,9 @@ from warren.errors import (
     LedgerUnusable,
 )
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger import Ledger, Shelf, prunable
-from warren.spark.ledger_names import parse_name, stem_of
-from warren.spark.ledger_segment import Segment
+from warren.spark.ledger.ledger import Ledger, Shelf, prunable
+from warren.spark.ledger.names import parse_name, stem_of
+from warren.spark.ledger.segment import Segment
 
 
 def segment(queue: str = "q", start: int = 0, bodies: int = 3, end: int | None = None) -> Segment:

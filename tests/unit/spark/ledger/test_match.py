@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.test_deliveries import deliveries
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger_match import came_twice, keys_of, match_in_doubt, match_settled
+from warren.spark.ledger.match import came_twice, keys_of, match_in_doubt, match_settled
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from warren.spark.ledger import Ledger, Settled
-from warren.spark.ledger_segment import Segment
+from warren.spark.ledger.ledger import Ledger, Settled
+from warren.spark.ledger.segment import Segment
 
 #: A disk syncs some files as fast as one, and an object store has many answers under way.
 _WRITERS = 16

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
-from warren.spark.drain_job import MOST_UNACKED, Job, Known
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_match import (
+from warren.spark.drain.job import MOST_UNACKED, Job, Known
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.match import (
     Key,
     came_twice,
     delivery_counts,

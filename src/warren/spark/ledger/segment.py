@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warren.spark.columns import ARROW_SCHEMA
-from warren.spark.ledger_names import stem_of
+from warren.spark.ledger.names import stem_of
 
 #: Formats that are read; the last one is written. In format 1 each segment has a file of its own.
 FORMATS = (1, 2)

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from warren.errors import ConfigError
-from warren.spark.ledger_files import ArrowFiles, Files, LocalFiles, ObjectFiles, open_files
+from warren.spark.ledger.files import ArrowFiles, Files, LocalFiles, ObjectFiles, open_files
 
 
 class Buckets:

@@ -28,8 +28,8 @@ from pyspark.sql.types import StructType
 from warren.client.blocking_publisher import BlockingPublisher
 from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
 from warren.spark.options import SOURCE
-from warren.spark.writer_options import SinkOptions, bind_columns
-from warren.spark.writer_rows import RowEncoder
+from warren.spark.sink.options import SinkOptions, bind_columns
+from warren.spark.sink.rows import RowEncoder
 
 log = logging.getLogger(__name__)
 _TELL_EVERY_S = 10.0

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.spark.test_ledger import segment
+from tests.unit.spark.ledger.test_ledger import segment
 from warren.client.blocking_reader import Deliveries
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger import Ledger
-from warren.spark.ledger_files import LocalFiles
-from warren.spark.ledger_segment import Segment
-from warren.spark.ledger_writers import SegmentWriters, files_of
+from warren.spark.ledger.files import LocalFiles
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
+from warren.spark.ledger.writers import SegmentWriters, files_of
 
 
 def of_octets(queue: str, octets: int) -> Segment:

@@ -49,8 +49,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from warren.errors import LedgerDamaged, LedgerGone, LedgerInUse, LedgerMismatch, LedgerTooNew
-from warren.spark.ledger_files import Files, open_files
-from warren.spark.ledger_names import (
+from warren.spark.ledger.files import Files, open_files
+from warren.spark.ledger.names import (
     SEGMENT,
     SETTLED,
     UNORDERED,
@@ -59,7 +59,7 @@ from warren.spark.ledger_names import (
     parse_name,
     stem_of,
 )
-from warren.spark.ledger_segment import FORMATS, Segment, decode_segment, encode_segments
+from warren.spark.ledger.segment import FORMATS, Segment, decode_segment, encode_segments
 
 _MARKER, _OWNER = "ledger.json", "owner.json"
 #: Queue and start of a segment, and whether messages behind it went back out of their order.

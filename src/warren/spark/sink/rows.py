@@ -18,7 +18,7 @@ from warren.client.publish_columns import (
 )
 from warren.errors import RowRefused
 from warren.spark.columns import PROPERTIES
-from warren.spark.writer_options import SinkOptions
+from warren.spark.sink.options import SinkOptions
 
 #: Rows that are encoded in one go: what is encoded waits in memory to be sent.
 SLICE_ROWS = 2_000

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger_match import Key, keys_of
-from warren.spark.ledger_segment import Segment
+from warren.spark.ledger.match import Key, keys_of
+from warren.spark.ledger.segment import Segment
 
 #: AMQP's prefetch has 16 bits.
 MOST_UNACKED = 65_535

@@ -27,18 +27,18 @@ from warren.errors import (
     Unavailable,
 )
 from warren.spark.deliveries import to_batch
-from warren.spark.drain_again import Again
-from warren.spark.drain_job import (
+from warren.spark.drain.again import Again
+from warren.spark.drain.job import (
     FIRST_PART,
     Job,
     Range,
     keys_of_redelivered,
     lowest_priority,
 )
-from warren.spark.ledger import Ledger, Settled, Shelf
-from warren.spark.ledger_match import keys_of, match_in_doubt, match_settled
-from warren.spark.ledger_segment import Segment
-from warren.spark.ledger_writers import SegmentWriters
+from warren.spark.ledger.ledger import Ledger, Settled, Shelf
+from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
+from warren.spark.ledger.segment import Segment
+from warren.spark.ledger.writers import SegmentWriters
 from warren.spark.options import SourceOptions
 from warren.spark.portions import Portions
 from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection

@@ -1,0 +1,1 @@
+"""Draining queues into the ledger: what a task does with its ranges of offsets."""

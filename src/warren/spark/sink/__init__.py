@@ -1,0 +1,1 @@
+"""Rows as messages: what a task does with a table."""
