@@ -95,8 +95,6 @@ class Drain:
         self._probe = probe
         self._busy_s = busy_s
         self._writers = SegmentWriters(ledger)
-        #: What is to be marked next.
-        self._unmarked: list[Settled] = []
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
@@ -178,12 +176,10 @@ class Drain:
                 if job.tap is None and now >= job.retry_at:
                     self._start(link, job, now)
             came = link.pump(_QUIET_S, gather=True)
+            self._mark([job for job in left if job.is_settled])
             full: list[tuple[Job, Tap]] = []
-            try:
-                for job in left:
-                    yield from self._advance(job, came, full)
-            finally:
-                self._mark()
+            for job in left:
+                yield from self._advance(job, came, full)
             if full and self._is_time_to_write(full, left):
                 yield from self._write(link, full)
 
@@ -192,10 +188,16 @@ class Drain:
         tap.start(job.queue, job.mode, job.wanted, job.reach)
         job.tap, job.heard_at, job.heard = tap, now, -1
 
-    def _mark(self) -> None:
-        settled, self._unmarked = self._unmarked, []
-        if settled:
-            self._writers.mark(settled)
+    def _mark(self, jobs: list[Job]) -> None:
+        """Before their rows are handed out, which may take as long as Spark likes."""
+        marks: list[Settled] = []
+        for job in jobs:
+            assert job.tap is not None
+            assert job.settling is not None
+            self._probe("before settled", job.queue)
+            marks.append((job.queue, job.settling.start, job.leaves_unordered(job.tap)))
+        if marks:
+            self._writers.mark(marks)
 
     def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
         if len(full) == sum(job.taking for job in left):
@@ -424,13 +426,11 @@ class Drain:
             return
         segment = job.settling
         assert segment is not None
-        if tap.again and job.mode == SINGLE_ACTIVE:  # no other queue does so
+        if job.took_back(tap):
             # The broker took them back before it read the acknowledgement, which then is void.
             job.resolving, job.settling = [segment], None
             job.leave(tap)
             return
-        self._probe("before settled", job.queue)
-        self._unmarked.append((job.queue, segment.start, job.leaves_unordered(tap)))
         job.settling = None
         job.at = segment.end
         job.part = self._part_size(segment)

@@ -101,6 +101,18 @@ class Job:
         return tap is not None and tap.is_open and not (self.leaving or tap.settling)
 
     @property
+    def is_settled(self) -> bool:
+        """The broker has read the acknowledgement of the segment that was written last."""
+        tap = self.tap
+        if tap is None or self.settling is None or self.clearing or self.leaving:
+            return False
+        return tap.is_open and tap.settling and tap.synced and not self.took_back(tap)
+
+    def took_back(self, tap: Tap) -> bool:
+        """The queue gave out again what was being acknowledged; only those of this mode do so."""
+        return tap.again and self.mode == SINGLE_ACTIVE
+
+    @property
     def is_safe(self) -> bool:
         """All rows are in the ledger: what is left to do may as well be done another time."""
         return self.at >= self.range.end and self.settling is None
