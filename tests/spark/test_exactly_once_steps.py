@@ -3,13 +3,10 @@ is doubled, and the order is kept."""
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.spark.drains import Task, publish
@@ -17,7 +14,6 @@ from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
 from warren.errors import LedgerUnusable, QueueBusy, QueueMissing
-from warren.spark.drain.job import Range
 from warren.spark.ledger.files import LocalFiles
 
 POINTS = [
@@ -66,69 +62,6 @@ def test_a_task_that_dies_at_a_step_loses_and_doubles_nothing(
     assert again + rest == list(range(15))
     empty(channel, queue)
     assert task.in_doubt(queue) == []
-
-
-@pytest.fixture
-def many(channel: Channel, name: Callable[..., str]) -> list[Range]:
-    """Queues of five messages each, as one task reads them."""
-    queues = [name(f"drained{index}") for index in range(12)]
-    for index, queue in enumerate(queues):
-        channel.declare(queue, durable=True)
-        publish(channel, queue, range(100 * index, 100 * index + 5), delivery_mode=2)
-    return [Range(queue, 0, 5) for queue in queues]
-
-
-def by_queue(batches: list[pa.RecordBatch]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for row in (row for batch in batches for row in batch.to_pylist()):
-        found.setdefault(row["queue"], []).append(int(row["body"]))
-    return found
-
-
-def expected(many: list[Range]) -> dict[str, list[int]]:
-    return {
-        each.queue: list(range(100 * index, 100 * index + 5)) for index, each in enumerate(many)
-    }
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_task_of_many_queues_that_dies_on_its_way_through_them_loses_and_doubles_nothing(
-    task: Task, channel: Channel, many: list[Range], point: str
-) -> None:
-    task.crash_many(many, point, nth=7)
-
-    assert by_queue(task.batches(many)) == expected(many)
-
-    for each in many:
-        empty(channel, each.queue)
-        assert task.in_doubt(each.queue) == []
-
-
-def test_a_disk_that_fails_between_two_names_of_a_file_loses_and_doubles_nothing(
-    task: Task, channel: Channel, many: list[Range], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, made = os.link, []
-
-    def link(path: Path, name: Path) -> None:
-        if name.suffix == ".arrow":
-            made.append(name)
-            if len(made) == 5:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(path, name)
-
-    monkeypatch.setattr(os, "link", link)
-    with pytest.raises(LedgerUnusable, match="No space left"):
-        task.batches(many)
-    monkeypatch.undo()
-    assert len(made) == 5
-    held = [each.queue for each in many if task.in_doubt(each.queue)]
-    assert len(held) == 4
-
-    assert by_queue(task.batches(many)) == expected(many)
-
-    for each in many:
-        empty(channel, each.queue)
-        assert task.in_doubt(each.queue) == []
 
 
 def test_what_a_quorum_queue_took_back_is_read_in_order(

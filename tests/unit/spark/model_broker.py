@@ -1,13 +1,14 @@
 """A broker of a few rules, in memory: what a drain may rely on, and everything that may go wrong.
 
 It speaks to ``Tap`` as a session does. Frames that a client sent are worked through one by one when
-the client reads, so a cut may come between any two of them.
+it flushes, so a cut may come between any two of them; what it is told, it hears when it reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from warren.amqp import methods as m
@@ -127,12 +128,17 @@ def _position(message: Message) -> int:
 class Holder:
     """What the broker knows of one channel."""
 
-    def __init__(self, channel: BlockingChannel) -> None:
+    def __init__(self, channel: BlockingChannel, inbox: list[Callable[[], None]]) -> None:
         self.channel = channel
+        self.inbox = inbox
         self.prefetch = 0
         self.closed = False
         self.unacked: dict[int, Message] = {}
         self.next_tag = 1
+
+    def tell(self, what: Callable[..., None], *about: Any) -> None:
+        """The client hears of it when it reads."""
+        self.inbox.append(partial(what, *about))
 
 
 class Link:
@@ -143,13 +149,14 @@ class Link:
         self.session = self
         self.is_open = True
         self._sent: list[tuple[int, Any]] = []
+        self._inbox: list[Callable[[], None]] = []
         self._holders: dict[int, Holder] = {}
 
     # -- what a drain calls ----------------------------------------------------------------------
     def begin_channel(self, kind: Callable[[Any], Any]) -> Any:
         channel = kind(self)
         channel.number = len(self._holders) + 1
-        self._holders[channel.number] = Holder(channel)
+        self._holders[channel.number] = Holder(channel, self._inbox)
         return channel
 
     def send(self, number: int, method: m.Method) -> None:
@@ -159,12 +166,8 @@ class Link:
         self._sent.append((number, "close"))
 
     def flush(self) -> None:
-        """What was sent is worked through when the client reads."""
-
-    def pump(self, timeout_s: float, *, gather: bool = False) -> bool:
         if not self.is_open:
             raise ConnectionLost("model", "cut")
-        busy = bool(self._sent)
         while self._sent:
             if self.broker.cut_now():
                 self.abandon()
@@ -176,7 +179,14 @@ class Link:
             number, method = self._sent.pop(0)
             self.broker.queue.frame_passes()
             self._work(self._holders[number], method)
-        return busy
+
+    def pump(self, timeout_s: float, *, gather: bool = False) -> bool:
+        self.flush()
+        heard = list(self._inbox)
+        self._inbox.clear()
+        for hear in heard:
+            hear()
+        return bool(heard)
 
     def close(self) -> None:
         self.abandon()
@@ -191,25 +201,26 @@ class Link:
         queue = self.broker.queue
         if method == "close":
             self._drop(holder)
-            holder.channel.closed(None)
+            holder.tell(holder.channel.closed, None)
         elif isinstance(method, m.QueueDeclare):
             waiting = 0 if queue.quorum else len(queue.waiting)  # it doesn't count those
             consumers = int(queue.consumer is not None) + waiting
             if self.broker.is_blind():
-                holder.channel.method(m.QueueDeclareOk("q", 0, 0))
+                holder.tell(holder.channel.method, m.QueueDeclareOk("q", 0, 0))
             else:
-                holder.channel.method(m.QueueDeclareOk("q", len(queue.ready), consumers))
+                counts = m.QueueDeclareOk("q", len(queue.ready), consumers)
+                holder.tell(holder.channel.method, counts)
         elif isinstance(method, m.BasicQos):
             holder.prefetch = method.prefetch_count
         elif isinstance(method, m.BasicConsume):
             if queue.consumer is None:
                 queue.consumer = holder
             elif method.exclusive:
-                holder.channel.closed(AccessRefused("exclusive"))
+                holder.tell(holder.channel.closed, AccessRefused("exclusive"))
                 return
             else:
                 queue.waiting.append(holder)
-            holder.channel.method(m.BasicConsumeOk("warren"))
+            holder.tell(holder.channel.method, m.BasicConsumeOk("warren"))
         elif isinstance(method, m.BasicCancel):
             queue.consumer = queue.waiting.pop(0) if queue.waiting else None
         elif isinstance(method, m.BasicAck):
@@ -241,7 +252,8 @@ class Link:
                 queue.forgettable, queue.pasts = [], []
             holder.unacked[holder.next_tag] = message
             if not holder.closed:
-                holder.channel.deliver(
+                holder.tell(
+                    holder.channel.deliver,
                     b"warren",
                     holder.next_tag,
                     message.redelivered,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.model_broker import Model
 from warren.errors import LedgerUnusable
-from warren.spark import task_connection
+from warren.spark import portions, task_connection
 from warren.spark.drain import drain as drain_module
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
@@ -24,7 +24,11 @@ from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 
 OPTIONS = SourceOptions.parse({"queues": "q", "prefetch": "4", "drainTimeoutMs": "200"})
-POINTS = ["before segment", "after segment", "before ack", "after ack", "before settled"]
+#: While Spark has the rows: nothing runs then.
+HANDED_OUT = "handed out"
+POINTS = [
+    "before segment", "after segment", "before ack", "after ack", "before settled", HANDED_OUT,
+]  # fmt: skip
 
 
 class Crash(Exception):
@@ -84,8 +88,11 @@ class Job:
             OPTIONS, self.ledger, probe=probe, connect=self.broker.connect, reconnect_s=60,
             busy_s=1.0, retried=retried,
         )  # fmt: skip
-        batches = drain.rows([Range("q", self.position, end, self.mode, self.suspicious)])
-        return [body for batch in batches for body in batch.column("body").to_pylist()]
+        rows: list[bytes] = []
+        for batch in drain.rows([Range("q", self.position, end, self.mode, self.suspicious)]):
+            rows += batch.column("body").to_pylist()
+            probe(HANDED_OUT, "q")
+        return rows
 
     def batch(self, fault: Any) -> None:
         """One micro-batch, attempted with a fault first, or several, until it is through."""
@@ -166,6 +173,7 @@ def faults() -> st.SearchStrategy[Any]:
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_module, "_RETRY_S", 0.0)
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once
 
 
 quick = settings(
@@ -227,6 +235,7 @@ def test_a_window_of_more_octets_than_a_segment_takes_is_read_in_parts(
 
 
 @quick
+@example(8, 0, (HANDED_OUT, 1))  # the next window is on its way, and as long as the one before
 @given(st.integers(1, 9), st.integers(0, 9), task_faults())
 def test_equal_messages_are_neither_lost_nor_doubled_by_one_crash(
     before: int, after: int, fault: Any

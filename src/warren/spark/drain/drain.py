@@ -116,6 +116,8 @@ class Drain:
         shelves = self._ledger.shelves()
         for job in jobs:
             self._doubt(job, shelves.of(job.queue))
+        if any(job.resolving for job in jobs):
+            self._ledger.sync()
         try:
             yield from self._drain_all([job for job in jobs if not job.finished])
         finally:
@@ -176,7 +178,7 @@ class Drain:
                 if job.tap is None and now >= job.retry_at:
                     self._start(link, job, now)
             came = link.pump(_QUIET_S, gather=True)
-            self._mark([job for job in left if job.is_settled])
+            yield from self._go_on(link, [job for job in left if job.is_settled])
             full: list[tuple[Job, Tap]] = []
             for job in left:
                 yield from self._advance(job, came, full)
@@ -187,17 +189,6 @@ class Drain:
         tap = link.begin_channel(Tap)
         tap.start(job.queue, job.mode, job.wanted, job.reach)
         job.tap, job.heard_at, job.heard = tap, now, -1
-
-    def _mark(self, jobs: list[Job]) -> None:
-        """Before their rows are handed out, which may take as long as Spark likes."""
-        marks: list[Settled] = []
-        for job in jobs:
-            assert job.tap is not None
-            assert job.settling is not None
-            self._probe("before settled", job.queue)
-            marks.append((job.queue, job.settling.start, job.leaves_unordered(job.tap)))
-        if marks:
-            self._writers.mark(marks)
 
     def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
         if len(full) == sum(job.taking for job in left):
@@ -420,32 +411,61 @@ class Drain:
         for job, _, _ in ours:
             self._probe("after ack", job.queue)
 
-    def _settled(self, job: Job, tap: Tap) -> Iterator[Segment]:
-        if job.clearing:
-            yield from self._cleared(job, tap)
+    def _go_on(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[Segment]:
+        """The broker has read these acknowledgements: mark them, ask for more, hand out the rows.
+
+        In this order, of all of them: what comes next must not meet a segment in doubt, and Spark
+        may take as long as it likes over the rows. They are handed out whatever breaks.
+        """
+        segments: list[Segment] = []
+        marks: list[Settled] = []
+        for job in jobs:
+            assert job.tap is not None
+            assert job.settling is not None
+            self._probe("before settled", job.queue)
+            segments.append(job.settling)
+            marks.append((job.queue, job.settling.start, job.leaves_unordered(job.tap)))
+        if not marks:
             return
-        segment = job.settling
-        assert segment is not None
-        if job.took_back(tap):
-            # The broker took them back before it read the acknowledgement, which then is void.
-            job.resolving, job.settling = [segment], None
-            job.leave(tap)
-            return
+        self._writers.mark(marks)
+        for job, segment in zip(jobs, segments, strict=True):
+            self._take_more(job, segment)
+        broken: Exception | None = None
+        try:
+            link.flush()  # the broker works while Spark does
+        except BROKEN as error:
+            broken = error
+        yield from segments
+        if broken is not None:
+            raise broken
+
+    def _take_more(self, job: Job, settled: Segment) -> None:
+        tap = job.tap
+        assert tap is not None
         job.settling = None
-        job.at = segment.end
-        job.part = self._part_size(segment)
+        job.at = settled.end
+        job.part = self._part_size(settled)
         if job.at < job.range.end and not tap.held:
             job.reach = 0
             tap.go_on(job.mode, job.wanted)
-            tap.connection.flush()  # the broker works while Spark does
         else:
             job.leave(tap)
-        yield segment
+
+    def _settled(self, job: Job, tap: Tap) -> Iterator[Segment]:
+        """The broker has answered, and it is not as simple as in ``_go_on``."""
+        if job.clearing:
+            yield from self._cleared(job, tap)
+            return
+        assert job.settling is not None
+        # The broker took them back before it read the acknowledgement, which then is void.
+        job.resolving, job.settling = [job.settling], None
+        job.leave(tap)
 
     def _beaten(self, job: Job) -> Iterator[Segment]:
         """Another attempt has written this offset: its segment counts, and may be in doubt."""
         yield from self._written(job)
         self._doubt(job, self._ledger.shelves().of(job.queue))
+        self._ledger.sync()
 
     # -- how much at once ------------------------------------------------------------------------
     def _first_part(self, queue: str) -> int:

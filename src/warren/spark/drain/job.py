@@ -96,9 +96,14 @@ class Job:
 
     @property
     def taking(self) -> bool:
-        """Messages come, or have come and are not written down."""
+        """Messages come, or have come and are not written down.
+
+        Not where we may be waiting for our turn: others need not wait for that.
+        """
         tap = self.tap
-        return tap is not None and tap.is_open and not (self.leaving or tap.settling)
+        if tap is None or not tap.is_open or self.leaving or tap.settling or self.clearing:
+            return False
+        return self.mode != SINGLE_ACTIVE or len(tap.took) > 0
 
     @property
     def is_settled(self) -> bool:

@@ -21,6 +21,8 @@ from pyarrow import fs as arrow_fs
 from warren.errors import ConfigError, LedgerUnusable
 
 _TEMPORARY = ".tmp-"
+#: What says that a file can have no further name.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 #: Object stores whose drivers write an object only if there is none of that name, in one step.
 _PUT_ON_CONDITION = ("s3", "s3a", "gs", "gcs")
 
@@ -49,8 +51,15 @@ class Files(Protocol):
         """Make empty files, where there is none. They need not survive a power cut."""
         ...
 
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
-        """Make one file under several names; of each, False if it is taken."""
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
+        """Make one file under several names; of each, False if it is taken.
+
+        None if a file has one name only here; some may have been made.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Have the names that are there survive a power cut."""
         ...
 
     def delete(self, name: str) -> None:
@@ -98,11 +107,12 @@ class LocalFiles:
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
         return self._put([name], data)[0]
 
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
         try:
             return self._put(names, data)
         except _NoLinks:
-            return [self.put_new(name, data) for name in names]
+            self.shares = False
+            return None
 
     def _put(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
         with _explained(self.place):
@@ -113,7 +123,7 @@ class LocalFiles:
                 alone = len(names) == 1
                 made = [_publish(temporary, self._folder / name, alone=alone) for name in names]
                 if any(made):
-                    self._sync_folder()
+                    self.sync()
                 return made
             finally:
                 temporary.unlink(missing_ok=True)
@@ -128,12 +138,13 @@ class LocalFiles:
                     _touch(path)
                     first = path
 
-    def _sync_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    def sync(self) -> None:
+        with _explained(self.place):
+            folder = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def delete(self, name: str) -> None:
         with _explained(self.place):
@@ -147,7 +158,7 @@ class LocalFiles:
 
 
 def _touch(path: Path) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o644))
 
 
 def _link(path: Path, name: Path) -> bool:
@@ -187,7 +198,7 @@ def _publish(temporary: Path, final: Path, *, alone: bool) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP):
+        if error.errno not in _NO_LINKS:
             raise
         if not alone:
             raise _NoLinks from None
@@ -244,8 +255,11 @@ class ArrowFiles:
         for name in names:
             self.put_new(name, b"")
 
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
-        return [self.put_new(name, data) for name in names]
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
+        return None
+
+    def sync(self) -> None:
+        """What is there stays."""
 
     def _there(self, name: str) -> bool:
         info = self._fs.get_file_info(f"{self._folder}/{name}")
@@ -300,8 +314,11 @@ class ObjectFiles:
         for name in names:
             self.put_new(name, b"")
 
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
-        return [self.put_new(name, data) for name in names]
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
+        return None
+
+    def sync(self) -> None:
+        """What is there stays."""
 
     def delete(self, name: str) -> None:
         with _explained(self.place):

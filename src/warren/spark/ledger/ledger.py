@@ -200,7 +200,12 @@ class Ledger:
     def write_together(self, segments: Sequence[Segment]) -> list[bool]:
         """Make small segments that share a file; of each, False if another was first."""
         names = [file_name(segment.queue, segment.start, SEGMENT) for segment in segments]
-        return self.files.put_shared(names, encode_segments(segments))
+        made = self.files.put_shared(names, encode_segments(segments))
+        return made if made is not None else [self.write(segment) for segment in segments]
+
+    def sync(self) -> None:
+        """Have the names of all files survive a power cut, also those of who died in between."""
+        self.files.sync()
 
     def settle(self, queue: str, start: int, *, unordered: bool = False) -> None:
         """Mark a segment settled. A mark that is lost does no harm: the next drain makes it.

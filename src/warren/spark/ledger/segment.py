@@ -1,7 +1,8 @@
 """Segments, and the octets of their files.
 
 A file is an Arrow IPC file. Small segments of several queues, drained at the same moment, share
-one: it has the rows of all of them and a name for each, so that it is written and synced once.
+one: it has the rows of all of them, a record batch each, and a name for each, so that it is written
+and synced once.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from warren.spark.ledger.names import stem_of
 #: Formats that are read; the last one is written. In format 1 each segment has a file of its own.
 FORMATS = (1, 2)
 _META = b"warren.segment"
-#: What a row takes beside body and headers.
-_ROW_BYTES = 150
+#: Columns that may be heavy, and what a row takes beside them.
+_HEAVY = ("queue", "routing_key", "body", "headers", "correlation_id", "message_id")
+_ROW_BYTES = 100
 #: Stands twice in a file (schema and footer) and is not counted in the checksum it holds.
 _SUM = b"warren.crc32:"
 _NO_SUM = b"--------"
 
 
 def weigh(batch: pa.RecordBatch) -> int:
-    """About how many octets a batch takes; to ask each column takes longer than to fill it."""
-    body, headers = batch.column("body"), batch.column("headers")
-    return int(body.nbytes + headers.nbytes) + _ROW_BYTES * int(batch.num_rows)
+    """About how many octets a batch takes; to ask all columns takes longer than to fill them."""
+    octets = sum(int(batch.column(name).nbytes) for name in _HEAVY)
+    return octets + _ROW_BYTES * int(batch.num_rows)
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,14 @@ class Segment:
 def encode_segments(segments: Sequence[Segment]) -> bytearray:
     """A file of these, one behind the other."""
     about = {"format": FORMATS[-1], "segments": [_about(segment) for segment in segments]}
-    metadata = {_META: json.dumps(about).encode(), b"warren.sum": _SUM + _NO_SUM}
-    batches = [segment.batch for segment in segments]
-    batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    # A queue may have any name; the checksum is found by what stands in front of it.
+    text = json.dumps(about).encode().replace(_SUM, _SUM[:-1] + b"\\u003a")
+    metadata = {_META: text, b"warren.sum": _SUM + _NO_SUM}
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_file(sink, ARROW_SCHEMA.with_metadata(metadata), options=options) as writer:
-        writer.write_batch(batch.replace_schema_metadata(metadata))
+        for segment in segments:
+            writer.write_batch(segment.batch.replace_schema_metadata(metadata))
     data = bytearray(sink.getvalue())
     total = b"%08x" % zlib.crc32(data)
     for at in _sums(data):
@@ -100,20 +103,22 @@ def decode_segment(data: bytes, stem: str, start: int) -> Segment:
         about = json.loads((reader.schema.metadata or {})[_META])
         if about["format"] not in FORMATS:
             raise ValueError(f"it has format {about['format']}")
-        batches = reader.read_all().combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=ARROW_SCHEMA)
-    held = about.get("segments") or [about]
-    rows = sum(each["rows"] for each in held)
-    if batch.num_rows != rows:
-        raise ValueError(f"{batch.num_rows} rows where {rows} were written")
-    first = 0
-    for each in held:
+        held = about.get("segments") or [about]
+        place, this = _find(held, stem, start)
+        batch = reader.get_batch(place)
+    if batch.num_rows != this["rows"]:
+        raise ValueError(f"{batch.num_rows} rows where {this['rows']} were written")
+    if len(held) > 1:
+        # Some of the rows may lie where they were read; the others must not be kept with them.
+        batch = batch.take(pa.arange(0, batch.num_rows))
+    batch = batch.replace_schema_metadata(None)
+    return Segment(this["queue"], start, this["end"], batch, this["written_at"], this["run"])
+
+
+def _find(held: Sequence[dict[str, Any]], stem: str, start: int) -> tuple[int, dict[str, Any]]:
+    for place, each in enumerate(held):
         if each["start"] == start and stem_of(each["queue"]) == stem:
-            batch = batch.slice(first, each["rows"]).replace_schema_metadata(None)
-            return Segment(
-                each["queue"], start, each["end"], batch, each["written_at"], each["run"]
-            )
-        first += each["rows"]
+            return place, each
     raise ValueError("it holds another segment than its name says")
 
 

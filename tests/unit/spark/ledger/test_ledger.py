@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -61,8 +62,51 @@ def test_segments_that_share_a_file_come_back_each_by_its_name(ledger: Ledger) -
 
     found = [ledger.read(each.queue, each.start) for each in written]
     assert found == written
-    # Each by its own rows, and not by the file's.
-    assert [each.octets for each in found if each] == pytest.approx([319, 0, 478], abs=9)
+
+
+def test_a_segment_of_a_shared_file_does_not_keep_the_others_in_memory(ledger: Ledger) -> None:
+    ledger.write_together([segment(f"q{index}", bodies=1000) for index in range(50)])
+    alone = ledger.read("q7", 0)
+    assert alone is not None
+
+    assert alone.batch.get_total_buffer_size() < 2 * segment("q7", bodies=1000).batch.nbytes
+
+
+@pytest.mark.parametrize("refused", [errno.EPERM, errno.EMLINK])
+def test_where_a_file_has_one_name_only_each_segment_has_its_own(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    real, made = os.link, []
+
+    def link(path: Path, name: Path) -> None:
+        made.append(name)
+        if refused != errno.EMLINK or len(made) % 3 == 0:  # two names are allowed, or none
+            raise OSError(refused, os.strerror(refused))
+        real(path, name)
+
+    monkeypatch.setattr(os, "link", link)
+    segments = [segment(f"q{index}", bodies=1000) for index in range(8)]
+
+    first = ledger.write_together(segments)
+    ledger.write_together([segment(f"r{index}") for index in range(3)])
+    monkeypatch.undo()
+
+    assert [ledger.read(each.queue, 0) for each in segments] == segments
+    assert ledger.read("r2", 0) == segment("r2")
+    # Those that were made before it was noticed are told as somebody's.
+    assert first.count(False) == (2 if refused == errno.EMLINK else 0)
+    assert not ledger.files.shares
+
+
+@pytest.mark.parametrize("name", ["warren.crc32:", "warren.crc32:00000000", 'a"warren.crc32:\\'])
+def test_a_queue_of_any_name_may_share_a_file(ledger: Ledger, name: str) -> None:
+    written = [segment("a"), segment(name), segment("z")]
+
+    ledger.write_together(written)
+    ledger.write(segment(name, 9))
+
+    assert [ledger.read(each.queue, 0) for each in written] == written
+    assert ledger.read(name, 9) == segment(name, 9)
 
 
 def test_of_segments_that_share_a_file_one_that_came_late_is_told(ledger: Ledger) -> None:
