@@ -17,7 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from warren.client.endpoint import Endpoint
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
 
 PROPERTIES = encode_properties(
@@ -172,10 +174,19 @@ class TimedLedger(Ledger):
 
     took_s = 0.0
 
-    def write(self, segment: Any) -> bool:
+    def write(self, segment: Segment) -> bool:
+        with self._timed():
+            return super().write(segment)
+
+    def write_together(self, segments: Sequence[Segment]) -> list[bool]:
+        with self._timed():
+            return super().write_together(segments)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
         began = time.perf_counter()
         try:
-            return super().write(segment)
+            yield
         finally:
             self.took_s += time.perf_counter() - began
 
