@@ -191,7 +191,7 @@ class Drain:
         job.tap, job.heard_at, job.heard = tap, now, -1
 
     def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
-        if len(full) == sum(job.taking for job in left):
+        if sum(job.taking for job, _ in full) == sum(job.taking for job in left):
             return True
         if sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES:
             return True
