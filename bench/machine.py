@@ -22,11 +22,12 @@ def describe() -> dict[str, str | int]:
 
 
 def commit() -> str:
-    """The short commit, with ``-dirty`` when the sources differ from it."""
+    """The short commit, with ``-dirty`` when the sources differ from it; kept results are none."""
     head = _git("rev-parse", "--short", "HEAD")
     if not head:
         return "uncommitted"
-    return f"{head}-dirty" if _git("status", "--porcelain", "--", "src", "bench") else head
+    sources = ("src", "bench", ":!bench/results")
+    return f"{head}-dirty" if _git("status", "--porcelain", "--", *sources) else head
 
 
 def _git(*command: str) -> str:
