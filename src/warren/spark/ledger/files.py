@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -208,10 +209,27 @@ def _publish(temporary: Path, final: Path, *, alone: bool) -> bool:
     return True
 
 
-class ArrowFiles:
-    """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
+class _OneName(ABC):
+    """Where a file has one name, and what is there stays."""
 
     shares = False
+
+    @abstractmethod
+    def put_new(self, name: str, data: bytes | bytearray) -> bool: ...
+
+    def put_empty(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.put_new(name, b"")
+
+    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
+        return None
+
+    def sync(self) -> None:
+        return
+
+
+class ArrowFiles(_OneName):
+    """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
 
     def __init__(self, filesystem: arrow_fs.FileSystem, folder: str, place: str) -> None:
         self.place = place
@@ -251,16 +269,6 @@ class ArrowFiles:
                 raise
             return True
 
-    def put_empty(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.put_new(name, b"")
-
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
-        return None
-
-    def sync(self) -> None:
-        """What is there stays."""
-
     def _there(self, name: str) -> bool:
         info = self._fs.get_file_info(f"{self._folder}/{name}")
         return bool(info.type != arrow_fs.FileType.NotFound)
@@ -277,10 +285,8 @@ class ArrowFiles:
         return info.mtime.timestamp() if info.mtime else 0.0
 
 
-class ObjectFiles:
+class ObjectFiles(_OneName):
     """An object store that puts on condition, through fsspec: S3, GCS and their like."""
-
-    shares = False
 
     def __init__(self, filesystem: Any, folder: str, place: str) -> None:
         self.place = place
@@ -309,16 +315,6 @@ class ObjectFiles:
             except FileExistsError:
                 return False
             return True
-
-    def put_empty(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.put_new(name, b"")
-
-    def put_shared(self, names: Sequence[str], data: bytes | bytearray) -> list[bool] | None:
-        return None
-
-    def sync(self) -> None:
-        """What is there stays."""
 
     def delete(self, name: str) -> None:
         with _explained(self.place):
