@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 
 from bench.brokers import launchers
@@ -51,6 +53,23 @@ PARTS = ("rates", "queues", "latency")
 Say = Callable[[str], None]
 
 
+def _prose(letters: int) -> str:
+    random = Random(1)
+    words = ["".join(random.choices(ascii_lowercase, k=random.randint(2, 11))) for _ in range(5000)]
+    often = [1 / rank for rank in range(1, len(words) + 1)]  # as in languages
+    return " ".join(random.choices(words, often, k=letters // 2))[:letters]
+
+
+_PROSE = _prose(1 << 20)
+
+
+def _text(number: int, length: int) -> str:
+    """A text like no other: one letter many times would cost the ledger and Parquet's compression
+    nothing, and Parquet's statistics, which compare texts until they differ, too much."""
+    at = number * 7919 % (len(_PROSE) - length)
+    return _PROSE[at : at + length]
+
+
 class Load:
     """Queues full of JSON on a broker."""
 
@@ -75,8 +94,9 @@ class Load:
 
     def send(self, queue: str, first: int, count: int, size: int) -> None:
         head = len(json.dumps({"number": 0, "sent": time.time(), "text": ""}))
-        text = "x" * max(0, size - head)
+        length = max(0, size - head)
         for number in range(first, first + count):
+            text = _text(number, length)
             body = json.dumps({"number": number, "sent": time.time(), "text": text}).encode()
             self.link.session.out.append(
                 encode_message(self._frames[queue], self.channel.number, PROPERTIES, body, 131072)
