@@ -325,6 +325,7 @@ def _rates(
         load.fill(options.messages, size)
         alone, share = drain(load, options.messages)
         mean = statistics.mean(raw)
+        say(f"{where}: {rate:,.0f}/s, {rate / mean:.2f} of {mean:,.0f}/s raw; pika {pika:,.0f}/s")
         for name, value in zip(
             names, (mean, rate, pika, alone, share, rate / mean, rate / pika), strict=True
         ):

@@ -50,8 +50,7 @@ _AT_ONCE = 100
 #: Full windows wait for others, to be written together, until they are so many octets, or so long.
 _TOGETHER_BYTES = 4 << 20
 _TOGETHER_S = 0.05
-#: Octets of bodies in one segment, about; and at the most, whatever comes.
-_PART_BYTES = 32 << 20
+#: Octets of bodies in one segment at the most, whatever comes.
 _MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
@@ -483,4 +482,4 @@ class Drain:
         return self._part_of(mean)
 
     def _part_of(self, mean: int) -> int:
-        return max(1, min(self._options.prefetch, _PART_BYTES // mean))
+        return max(1, min(self._options.prefetch, self._ledger.files.segment_bytes // mean))

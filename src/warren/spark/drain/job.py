@@ -125,7 +125,9 @@ class Job:
     @property
     def wanted(self) -> int:
         """How many messages to take, to clear up or to read."""
-        part = min(self.part, self.range.end - self.at)
+        left = self.range.end - self.at
+        parts = -(-left // self.part)
+        part = -(-left // parts) if parts else 0  # of one size, not some and a small rest
         if not self.clearing:
             return part
         if self.quorum:

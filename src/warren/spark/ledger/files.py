@@ -35,6 +35,8 @@ class Files(Protocol):
     place: str
     #: One file can have several names: ``put_shared`` writes it once.
     shares: bool
+    #: Octets of a segment, about, that are worth a file of their own.
+    segment_bytes: int
 
     def names(self) -> list[str]:
         """All file names; [] if the folder is not there."""
@@ -84,6 +86,8 @@ class LocalFiles:
     """A folder of this machine, or one that is mounted on every machine (NFS)."""
 
     shares = True
+    # A sync takes milliseconds: no more, for RabbitMQ works the harder the more is unacknowledged.
+    segment_bytes = 3 << 20
 
     def __init__(self, folder: str) -> None:
         self.place = folder
@@ -213,6 +217,7 @@ class _OneName(ABC):
     """Where a file has one name, and what is there stays."""
 
     shares = False
+    segment_bytes = 32 << 20  # an answer takes its time, however small the file is
 
     @abstractmethod
     def put_new(self, name: str, data: bytes | bytearray) -> bool: ...
