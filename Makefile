@@ -68,7 +68,7 @@ bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side, groups, S
 	$(BIN)/python -m bench $(ARGS) || failed=1; \
 	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep || failed=1; \
 	$(BIN)/python -m bench.frameworks --keep || failed=1; \
-	$(BIN)/python -m bench.spark_source --rounds 2 --keep || failed=1; \
+	$(BIN)/python -m bench.spark_source --rounds 3 --keep || failed=1; \
 	$(BIN)/python -m bench.spark_sink --keep || failed=1;) \
 	set +x; exit $$failed
 

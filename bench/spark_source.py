@@ -36,6 +36,7 @@ from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
+from warren.spark.ledger.files import Files
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
@@ -190,9 +191,14 @@ def _batches(query: Any, messages: int) -> list[dict[str, Any]]:
 
 
 class TimedLedger(Ledger):
-    """Counts the time that the ledger takes."""
+    """Counts the time in which something is being written, by one thread or by several."""
 
-    took_s = 0.0
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
+        self.took_s = 0.0
+        self._lock = threading.Lock()
+        self._writing = 0
+        self._since = 0.0
 
     def write(self, segment: Segment) -> bool:
         with self._timed():
@@ -204,11 +210,17 @@ class TimedLedger(Ledger):
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        began = time.perf_counter()
+        with self._lock:
+            if not self._writing:
+                self._since = time.perf_counter()
+            self._writing += 1
         try:
             yield
         finally:
-            self.took_s += time.perf_counter() - began
+            with self._lock:
+                self._writing -= 1
+                if not self._writing:
+                    self.took_s += time.perf_counter() - self._since
 
 
 def drain(load: Load, messages: int) -> tuple[float, float]:
