@@ -172,7 +172,7 @@ def test_a_large_range_is_taken_in_parts(
     publish(channel, queue, range(35))
 
     assert task.run(queue, 0, 35) == list(range(35))
-    assert task.ledger.shelves().of(queue).starts == [0, 10, 20, 30]
+    assert task.ledger.shelves().of(queue).starts == [0, 9, 18, 27]
 
 
 def test_a_task_that_dies_between_parts_goes_on_where_it_was(
