@@ -72,7 +72,8 @@ class Worker(Ordered):
         group: Any = self.group
         session = group._session
         coordinator = session._coordinator
-        tasks = {group._task, *session._tasks, *session._claims._tasks.values()}
+        claims = {task for each in session._claims._tasks.values() for task in each}
+        tasks = {group._task, *session._tasks, *claims}
         for task in tasks | set(getattr(coordinator, "_tasks", ())):
             task.cancel()
         for handle in (session._poked, session._timer):
