@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 # More for pytest or the benchmark: make test ARGS="-k topic"
 ARGS ?=
 # Processes for the tests that may run side by side; each has a RabbitMQ of its own.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST := PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
 
 help:  ## this list

@@ -1,6 +1,6 @@
 """Which tests run where: in which part of a whole run, and on which brokers.
 
-``make test`` runs two parts. What talks to brokers of its own and waits for answers runs on three
+``make test`` runs two parts. What talks to brokers of its own and waits for answers runs on four
 processes at once, each with its own servers. What starts clusters or Spark, kills a server that
 others use, or weighs memory has the machine for itself.
 """
