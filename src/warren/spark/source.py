@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -87,6 +89,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._driver is not None:
             self._driver.close()
+        if isinstance(sys.exc_info()[1], EOFError):
+            # Java has hung up, as at Ctrl-C. Spark's Python tries to tell it so, which fails, and
+            # tells the user instead, in three tracebacks.
+            sys.excepthook = _tell_unless_hung_up
 
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -110,6 +116,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         context = TaskContext.get()
         retried = context is None or context.attemptNumber() > 0
         return Drain(self._options, ledger, run=run, retried=retried)
+
+
+def _tell_unless_hung_up(
+    kind: type[BaseException], error: BaseException, where: TracebackType | None
+) -> None:
+    if not isinstance(error, BrokenPipeError | ConnectionResetError):
+        sys.__excepthook__(kind, error, where)
 
 
 def query_id() -> str:
