@@ -35,7 +35,7 @@ class Files(Protocol):
     place: str
     #: One file can have several names: ``put_shared`` writes it once.
     shares: bool
-    #: Octets of a segment, about, that are worth a file of their own.
+    #: About how many octets a segment should have, at the most.
     segment_bytes: int
 
     def names(self) -> list[str]:
