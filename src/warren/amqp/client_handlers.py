@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from warren.amqp import methods as m
+from warren.amqp.client_runs import Run
 from warren.errors import Refusal, WarrenError
 
 
 class ClientChannelHandler(Protocol):
     """What becomes of what the broker sends on a channel."""
+
+    #: For who takes many deliveries at a time; None: one by one.
+    run: Run | None
 
     def deliver(
         self,

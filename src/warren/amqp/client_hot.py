@@ -48,6 +48,13 @@ def read_client_frames(session: ClientSession, data: bytes) -> int:
         if kind == 1 and (channel := channels.get(number)) is not None:
             ids = data[at + 7 : at + 11]
             if ids == DELIVER_IDS:
+                run = channel.run
+                if run is not None and number not in assembling:
+                    behind = run.read(data, at)
+                    if behind > at:
+                        at = behind
+                        run.take(run)
+                        continue
                 head = stop + 1
                 if end - head >= 22:
                     kind2, number2, size2, class_id, _, body_size = content_head(data, head)
@@ -71,10 +78,13 @@ def read_client_frames(session: ClientSession, data: bytes) -> int:
                             )
                         else:
                             whole = True
-                        if whole and number not in assembling:
-                            tag_end = at + 12 + data[at + 11]
+                        # Behind the consumer tag: delivery tag, a bit, two short strings.
+                        tag_end = at + 12 + data[at + 11]
+                        if whole and tag_end + 11 <= stop and number not in assembling:
                             delivery_tag, redelivered = delivery(data, tag_end)
                             consumer_tag = data[at + 12 : tag_end]
+                            if run is not None and body_size:
+                                run.learn(data, at, tag_end, head, body)
                             at = last
                             channel.deliver(
                                 consumer_tag,

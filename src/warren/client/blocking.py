@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from warren.amqp import methods as m
 from warren.amqp.client import ClientSession
+from warren.amqp.client_runs import Run
 from warren.client.endpoint import Endpoint
 from warren.errors import (
     ChannelClosed,
@@ -50,6 +51,9 @@ class BlockingChannel:
 
     A reader or publisher derives from it or sets ``deliver``, ``confirm`` and ``content``.
     """
+
+    #: Set by who takes many deliveries at a time.
+    run: Run | None = None
 
     def __init__(self, connection: BlockingConnection) -> None:
         self.connection = connection

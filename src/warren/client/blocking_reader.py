@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from warren.amqp import methods as m
+from warren.amqp.client_runs import Run
 from warren.amqp.tables import Table
 from warren.client.blocking import BlockingChannel, BlockingConnection
 from warren.errors import Refusal, WarrenError
@@ -53,6 +54,7 @@ class Tap(BlockingChannel):
 
     def __init__(self, connection: BlockingConnection) -> None:
         super().__init__(connection)
+        self.run = Run(self._deliver_run)
         self.queue = ""
         self.wanted = 0
         #: Messages that the broker may give out; as many as are wanted, or more.
@@ -237,6 +239,22 @@ class Tap(BlockingChannel):
         took.bodies.append(body)
         took.body_bytes += len(body)
         self.last_tag = delivery_tag
+
+    def _deliver_run(self, run: Run) -> None:
+        count = len(run.bodies)
+        if self.settling:
+            self.again = self.again or run.redelivered
+            self._ignored += count
+            return
+        took = self.took
+        if run.redelivered:
+            took.redelivered.extend(range(len(took), len(took) + count))
+            self.look_again()
+        took.routes.extend(repeat(run.route, count))
+        took.properties.extend(run.properties)
+        took.bodies.extend(run.bodies)
+        took.body_bytes += sum(map(len, run.bodies))
+        self.last_tag = run.last_tag
 
     def method(self, method: m.Method) -> None:
         if isinstance(method, m.QueueDeclareOk):

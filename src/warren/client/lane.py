@@ -21,6 +21,7 @@ from warren.amqp.client_hot import (
     encode_reject,
     publish_frame,
 )
+from warren.amqp.client_runs import Run
 from warren.amqp.properties import decode_properties
 from warren.client.confirm import Confirm
 from warren.client.consumer import Consumer
@@ -85,6 +86,9 @@ class Nobody:
 
 class Lane:
     """Turns calls into frames, and what comes into results."""
+
+    #: A callback may close the channel: messages come one by one.
+    run: Run | None = None
 
     def __init__(self, link: Link, owner: LaneOwner, generation: int) -> None:
         self.link = link

@@ -29,6 +29,8 @@ NO_PROPERTIES = b"\x00\x00"
 class Recorder:
     """A channel, or a connection, that notes what it is told."""
 
+    run = None
+
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
 
