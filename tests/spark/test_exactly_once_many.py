@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -34,9 +35,13 @@ def many(channel: Channel, name: Callable[..., str]) -> list[Range]:
     return [Range(queue, 0, 5) for queue in queues]
 
 
+def rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
 def by_queue(batches: list[pa.RecordBatch]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for row in (row for batch in batches for row in batch.to_pylist()):
+    for row in rows(batches):
         found.setdefault(row["queue"], []).append(int(row["body"]))
     return found
 
@@ -85,6 +90,25 @@ def test_a_disk_that_fails_between_two_names_of_a_file_loses_and_doubles_nothing
     for each in many:
         empty(channel, each.queue)
         assert task.in_doubt(each.queue) == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_task_that_is_tried_again_hands_out_the_same_rows_in_the_same_order(
+    broker: TestBroker, tmp_path: Path, channel: Channel, many: list[Range], point: str
+) -> None:
+    # Several segments a queue: they are ready in another order than they lie in the ledger.
+    task = Task(broker.url, tmp_path / "ledger", prefetch="2")
+    task.crash_many(many, point, nth=20)
+    first = Drain(task.options, task.ledger)
+
+    came = [(row["queue"], row["offset"]) for row in rows(first.rows(many))]
+    again = [
+        (row["queue"], row["offset"]) for row in rows(Drain(task.options, task.ledger).rows(many))
+    ]
+
+    assert len(came) == 60
+    assert again == came
+    assert came[:24] == [(each.queue, offset) for each in many for offset in (0, 1)]
 
 
 def test_rows_are_handed_out_though_the_connection_breaks_while_spark_has_others(

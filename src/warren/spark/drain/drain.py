@@ -35,6 +35,7 @@ from warren.spark.drain.job import (
     keys_of_redelivered,
     lowest_priority,
 )
+from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
 from warren.spark.ledger.segment import Segment
@@ -97,9 +98,10 @@ class Drain:
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
-        """The rows of all ranges; of one queue in order."""
+        """The rows of all ranges; of one queue in order, and all in the same order again."""
+        ranges = list(ranges)
         portions = Portions()
-        for segment in self._segments(ranges):
+        for segment in Turns(ranges, self._ledger).order(self._segments(ranges)):
             yield from portions.add(segment)
         yield from portions.rest()
 
@@ -293,6 +295,7 @@ class Drain:
         if self._ledger.write(segment):
             self._ledger.settle(job.queue, job.at, unordered=unordered)
             job.at = job.range.end
+            yield segment
         else:
             yield from self._beaten(job)
 
