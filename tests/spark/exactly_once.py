@@ -38,6 +38,7 @@ from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.servers import Run
 from tests.support.spark_cluster import quick_home
+from warren.cli.scenes.shop_watch import connected
 from warren.spark.ledger.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -160,13 +161,17 @@ class Harness:
         return guard.processes(**{guard.SERVER: str(Run.current().folder)})
 
     def _kill_one(self, find: Callable[[set[int]], list[int]]) -> None:
-        found = eventually(lambda: find(self._workplaces()), within_s=120, every_s=0.1)
+        found = eventually(lambda: find(self._workplaces()), within_s=120, every_s=0.01)
         load.kill(self.random.choice(found))
 
     # -- what can happen -------------------------------------------------------------------------
     def task(self) -> None:
-        """Kill the Python worker of a task."""
-        self._kill_one(load.python_workers)
+        """Kill the Python worker of a task that is at its queues: others are idle."""
+        self._kill_one(self._draining)
+
+    def _draining(self, pids: set[int]) -> list[int]:
+        workers = load.python_workers(pids)
+        return [pid for proxy in self.proxies for pid in connected(workers, proxy.port)]
 
     def executor(self) -> None:
         """Kill an executor of the cluster."""
@@ -178,8 +183,10 @@ class Harness:
         self.start_job()
 
     def connection(self) -> None:
-        """Cut every connection of the job."""
-        eventually(lambda: sum(proxy.cut() for proxy in self.proxies), within_s=120)
+        """Cut every connection of the job, while a task has one: the driver always does."""
+        eventually(lambda: self._draining(self._workplaces()), within_s=120, every_s=0.01)
+        for proxy in self.proxies:
+            proxy.cut()
 
     def broker(self) -> None:
         """kill -9 of the broker, or of one of its nodes; it comes back from its data folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,8 +37,13 @@ def workers(root: int) -> list[int]:
 
 def busy_workers(root: int, port: int) -> list[int]:
     """Those of them that have a connection to ``port``."""
+    return connected(workers(root), port)
+
+
+def connected(pids: Iterable[int], port: int) -> list[int]:
+    """Those processes that have a connection to ``port``."""
     sockets = set(_sockets_to(port))
-    return [pid for pid in workers(root) if sockets & set(_sockets_of(pid))]
+    return [pid for pid in pids if sockets & set(_sockets_of(pid))] if sockets else []
 
 
 def kill_all(root: int) -> None:
