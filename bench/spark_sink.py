@@ -30,7 +30,7 @@ import warren.spark
 from bench.brokers import launchers
 from bench.load import frames
 from bench.load.link import Link
-from bench.load.publishing import BATCH, Batch, Publisher
+from bench.load.publishing import Batch, Publisher
 from bench.load.setup import unique
 from bench.spark_report import Bar, Line, Report
 from warren.client.publish_columns import Routes, encode_messages, join_properties, numbered_ids
@@ -39,6 +39,9 @@ from warren.spark.sink.writer import BatchWriter
 BODY_BYTES = 200
 BATCH_ROWS = 10_000
 FIRST = 50_000
+#: The raw socket has as many messages under way as the sink, and writes as many at a time.
+WINDOW = 5_000
+BATCH = 800
 
 
 def with_queue(url: str, work: Callable[[str], float]) -> float:
@@ -56,7 +59,7 @@ def raw(url: str, count: int, *, ids: bool = False) -> float:
     def work(queue: str) -> float:
         batches = _with_ids(queue, count) if ids else _equal(queue, count)
         with Link(url) as link:
-            return Publisher(link).run(batches).seconds
+            return Publisher(link, WINDOW).run(batches).seconds
 
     return with_queue(url, work)
 

@@ -54,7 +54,8 @@ class Confirms:
 class Publisher:
     """Publishes on a link's channel, which it puts into confirm mode."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, window: int = WINDOW) -> None:
+        self._window = window
         link.call(frames.confirm_select(), (85, 11))
         self._sock = link.sock
         self._confirms = Confirms()
@@ -63,10 +64,10 @@ class Publisher:
     def run(self, batches: Iterable[Batch]) -> Took:
         """Send the batches, never more than the window ahead; done when all is confirmed."""
         confirms, send, receive = self._confirms, self._sock.sendall, self._sock.recv
-        sent = self._sent
+        sent, window = self._sent, self._window
         watch = Stopwatch()
         for blob, messages in batches:
-            while sent + messages - confirms.count > WINDOW:
+            while sent + messages - confirms.count > window:
                 confirms.feed(received(receive(1 << 16)))
             send(blob)
             sent += messages
