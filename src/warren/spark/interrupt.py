@@ -62,6 +62,15 @@ class Handler:
             self._stopping.start()
 
     def _stop(self) -> None:
+        try:
+            self._stop_queries()
+        except Exception:
+            # The program goes on as soon as its wait is over, and may have ended the session
+            # before we are done: then nothing is left to stop, or to be put back.
+            if not _is_over(self._spark):
+                raise
+
+    def _stop_queries(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
         with _quiet(self._spark):
             for query in self._spark.streams.active:
@@ -90,6 +99,15 @@ def is_waiting(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_over(spark: SparkSession) -> bool:
+    """True if the session was stopped, or is being stopped."""
+    context = spark.sparkContext._jsc
+    try:
+        return context is None or bool(context.sc().isStopped())
+    except Exception:  # noqa: BLE001 - Java no longer answers, in whatever words
+        return True
 
 
 def _is_busy(query: StreamingQuery) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,3 +29,54 @@ def test_ctrl_c_outside_of_a_wait_is_pysparks_to_handle() -> None:
     handler(signal.SIGINT, None)
 
     assert seen == [signal.SIGINT, signal.SIGINT]
+
+
+class _Ending:
+    """As much of a session as Ctrl-C needs; its program ends it when the query has stopped."""
+
+    def __init__(self, *, ends: bool) -> None:
+        self.ends, self.ended, self.levels = ends, False, list[str]()
+        root = SimpleNamespace(getLevel=lambda: SimpleNamespace(toString=lambda: "ERROR"))
+        log4j = SimpleNamespace(LogManager=SimpleNamespace(getRootLogger=lambda: root))
+        apache = SimpleNamespace(logging=SimpleNamespace(log4j=log4j))
+        self._jvm = SimpleNamespace(org=SimpleNamespace(apache=apache))
+        self.streams = SimpleNamespace(active=[SimpleNamespace(stop=self._stop, isActive=False)])
+        self.streams.active[0].lastProgress = None
+        self.sparkContext = self
+
+    def _stop(self) -> None:
+        self.ended = self.ends
+        if not self.ends:
+            raise RuntimeError("the query can't be stopped")
+
+    @property
+    def _jsc(self) -> Any:
+        tracker = SimpleNamespace(getExecutorInfos=list)
+        context = SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: tracker)
+        return None if self.ended else SimpleNamespace(sc=lambda: context)
+
+    def setLogLevel(self, level: str) -> None:
+        assert not self.ended
+        self.levels.append(level)
+
+
+def _press_while_waiting(handler: Handler) -> None:
+    """As PySpark calls it, from a frame that waits for a query."""
+    names = {"__name__": "pyspark.sql.streaming.query", "press": handler, "sys": sys}
+    exec("def awaitTermination(): press(2, sys._getframe())", names)
+    names["awaitTermination"]()  # type: ignore[operator]
+    handler.finish()
+
+
+@pytest.mark.parametrize(("ends", "complaints"), [(True, 0), (False, 1)])
+def test_a_program_that_ends_its_session_after_ctrl_c_hears_nothing_of_it(
+    ends: bool, complaints: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+    session = _Ending(ends=ends)
+
+    _press_while_waiting(Handler(session, signal.default_int_handler))  # type: ignore[arg-type]
+
+    assert session.levels[0] == "OFF"
+    assert len(heard) == complaints
