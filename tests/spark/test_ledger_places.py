@@ -12,7 +12,8 @@ from tests.spark.drains import Task, publish
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
 from tests.unit.spark.ledger.test_files import Buckets
-from warren.spark.ledger.files import ArrowFiles, Files, ObjectFiles
+from warren.spark.ledger.files import ArrowFiles, Files
+from warren.spark.ledger.objects import ObjectFiles
 
 pytestmark = pytest.mark.parametrize("broker", ["warren"], indirect=True)
 

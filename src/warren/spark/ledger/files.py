@@ -12,20 +12,16 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import Protocol
 
 from pyarrow import fs as arrow_fs
 
-from warren.errors import ConfigError, LedgerUnusable
+from warren.errors import LedgerUnusable
 
 _TEMPORARY = ".tmp-"
 #: What says that a file can have no further name.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
-#: Object stores whose drivers write an object only if there is none of that name, in one step.
-_PUT_ON_CONDITION = ("s3", "s3a", "gs", "gcs")
 
 
 class Files(Protocol):
@@ -75,7 +71,8 @@ class Files(Protocol):
 
 
 @contextmanager
-def _explained(place: str) -> Iterator[None]:
+def explained(place: str) -> Iterator[None]:
+    """What the system refuses becomes LedgerUnusable."""
     try:
         yield
     except OSError as error:
@@ -94,7 +91,7 @@ class LocalFiles:
         self._folder = Path(folder)
 
     def names(self) -> list[str]:
-        with _explained(self.place):
+        with explained(self.place):
             try:
                 return [
                     name for name in os.listdir(self._folder) if not name.startswith(_TEMPORARY)
@@ -103,7 +100,7 @@ class LocalFiles:
                 return []
 
     def read(self, name: str) -> bytes | None:
-        with _explained(self.place):
+        with explained(self.place):
             try:
                 return (self._folder / name).read_bytes()
             except FileNotFoundError:
@@ -120,7 +117,7 @@ class LocalFiles:
             return None
 
     def _put(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
-        with _explained(self.place):
+        with explained(self.place):
             self._folder.mkdir(parents=True, exist_ok=True)
             temporary = self._folder / f"{_TEMPORARY}{secrets.token_hex(6)}"
             try:
@@ -135,7 +132,7 @@ class LocalFiles:
 
     def put_empty(self, names: Sequence[str]) -> None:
         first: Path | None = None
-        with _explained(self.place):
+        with explained(self.place):
             for name in names:
                 path = self._folder / name
                 # Another name for an empty file is cheaper than another file.
@@ -144,7 +141,7 @@ class LocalFiles:
                     first = path
 
     def sync(self) -> None:
-        with _explained(self.place):
+        with explained(self.place):
             folder = os.open(self._folder, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -152,14 +149,15 @@ class LocalFiles:
                 os.close(folder)
 
     def delete(self, name: str) -> None:
-        with _explained(self.place):
+        with explained(self.place):
             (self._folder / name).unlink(missing_ok=True)
 
     def modified_at(self, name: str) -> float:
-        try:
-            return (self._folder / name).stat().st_mtime
-        except OSError:
-            return 0.0
+        with explained(self.place):
+            try:
+                return (self._folder / name).stat().st_mtime
+            except FileNotFoundError:
+                return 0.0
 
 
 def _touch(path: Path) -> None:
@@ -213,7 +211,7 @@ def _publish(temporary: Path, final: Path, *, alone: bool) -> bool:
     return True
 
 
-class _OneName(ABC):
+class OneName(ABC):
     """Where a file has one name, and what is there stays."""
 
     shares = False
@@ -233,7 +231,7 @@ class _OneName(ABC):
         return
 
 
-class ArrowFiles(_OneName):
+class ArrowFiles(OneName):
     """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
 
     def __init__(self, filesystem: arrow_fs.FileSystem, folder: str, place: str) -> None:
@@ -241,7 +239,7 @@ class ArrowFiles(_OneName):
         self._fs, self._folder = filesystem, folder.rstrip("/")
 
     def names(self) -> list[str]:
-        with _explained(self.place):
+        with explained(self.place):
             selector = arrow_fs.FileSelector(self._folder, allow_not_found=True)
             return [
                 info.base_name
@@ -250,7 +248,7 @@ class ArrowFiles(_OneName):
             ]
 
     def read(self, name: str) -> bytes | None:
-        with _explained(self.place):
+        with explained(self.place):
             try:
                 with self._fs.open_input_stream(f"{self._folder}/{name}") as stream:
                     return bytes(stream.read())
@@ -258,7 +256,7 @@ class ArrowFiles(_OneName):
                 return None
 
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
-        with _explained(self.place):
+        with explained(self.place):
             self._fs.create_dir(self._folder, recursive=True)
             if self._there(name):
                 return False
@@ -279,92 +277,13 @@ class ArrowFiles(_OneName):
         return bool(info.type != arrow_fs.FileType.NotFound)
 
     def delete(self, name: str) -> None:
-        with _explained(self.place):
+        with explained(self.place):
             try:
                 self._fs.delete_file(f"{self._folder}/{name}")
             except FileNotFoundError:
                 return
 
     def modified_at(self, name: str) -> float:
-        info = self._fs.get_file_info(f"{self._folder}/{name}")
-        return info.mtime.timestamp() if info.mtime else 0.0
-
-
-class ObjectFiles(_OneName):
-    """An object store that puts on condition, through fsspec: S3, GCS and their like."""
-
-    def __init__(self, filesystem: Any, folder: str, place: str) -> None:
-        self.place = place
-        self._fs, self._folder = filesystem, folder.rstrip("/")
-
-    def names(self) -> list[str]:
-        with _explained(self.place):
-            self._fs.invalidate_cache()
-            try:
-                found = self._fs.ls(self._folder, detail=False)
-            except FileNotFoundError:
-                return []
-            return [path.rpartition("/")[2] for path in found]
-
-    def read(self, name: str) -> bytes | None:
-        with _explained(self.place):
-            try:
-                return bytes(self._fs.cat_file(f"{self._folder}/{name}"))
-            except FileNotFoundError:
-                return None
-
-    def put_new(self, name: str, data: bytes | bytearray) -> bool:
-        with _explained(self.place):
-            try:
-                self._fs.pipe_file(f"{self._folder}/{name}", data, mode="create")
-            except FileExistsError:
-                return False
-            return True
-
-    def delete(self, name: str) -> None:
-        with _explained(self.place):
-            try:
-                self._fs.rm_file(f"{self._folder}/{name}")
-            except FileNotFoundError:
-                return
-
-    def modified_at(self, name: str) -> float:
-        try:
-            return float(self._fs.modified(f"{self._folder}/{name}").timestamp())
-        except (OSError, NotImplementedError, KeyError):
-            return 0.0
-
-
-def open_files(path: str) -> Files:
-    """The files at a path or URI."""
-    scheme = urlsplit(path).scheme if "://" in path else ""
-    if scheme in ("", "file"):
-        return LocalFiles(unquote(urlsplit(path).path) if scheme else os.path.abspath(path))
-    if scheme in ("hdfs", "viewfs"):
-        with _explained(path):
-            filesystem, folder = arrow_fs.FileSystem.from_uri(path)
-        return ArrowFiles(filesystem, folder, path)
-    return _object_files(path, scheme)
-
-
-def _object_files(path: str, scheme: str) -> ObjectFiles:
-    """pyarrow can't put on condition, and a ledger can't do without: these drivers of fsspec can.
-
-    Others look first and write then, which lets two writers through.
-    """
-    if scheme not in _PUT_ON_CONDITION:
-        known = ", ".join(f"{each}://" for each in _PUT_ON_CONDITION)
-        raise ConfigError(
-            "ledger", f"{scheme}:// is not known to write on condition: use a folder that every "
-            f"machine has mounted, hdfs://, or one of {known}",
-        )  # fmt: skip
-    try:
-        filesystem, folder = import_module("fsspec.core").url_to_fs(path)
-    except ImportError as error:
-        raise ConfigError(
-            "ledger", f"{scheme}:// needs a driver that writes on condition: {error}; "
-            "pip install s3fs (s3) or gcsfs (gs) on every machine",
-        ) from None  # fmt: skip
-    except ValueError as error:
-        raise ConfigError("ledger", str(error)) from None
-    return ObjectFiles(filesystem, folder, path)
+        with explained(self.place):
+            info = self._fs.get_file_info(f"{self._folder}/{name}")
+            return info.mtime.timestamp() if info.mtime else 0.0

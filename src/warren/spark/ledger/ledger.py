@@ -48,8 +48,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from warren.errors import LedgerDamaged, LedgerGone, LedgerInUse, LedgerMismatch, LedgerTooNew
-from warren.spark.ledger.files import Files, open_files
+from warren.errors import (
+    LedgerDamaged,
+    LedgerGone,
+    LedgerInUse,
+    LedgerMismatch,
+    LedgerTooNew,
+    LedgerUnusable,
+)
+from warren.spark.ledger.files import Files
 from warren.spark.ledger.names import (
     SEGMENT,
     SETTLED,
@@ -59,6 +66,7 @@ from warren.spark.ledger.names import (
     parse_name,
     stem_of,
 )
+from warren.spark.ledger.places import open_files
 from warren.spark.ledger.segment import FORMATS, Segment, decode_segment, encode_segments
 
 _MARKER, _OWNER = "ledger.json", "owner.json"
@@ -122,17 +130,31 @@ class Ledger:
         return identity
 
     def create(self) -> str:
-        """The ledger's id; makes the ledger if there is none."""
-        known = self.identity()
-        if known is not None:
-            return known
-        if any(name.endswith(SEGMENT) for name in self.files.names()):
-            raise LedgerDamaged(self.place, _MARKER, "it is missing")
-        marker = {"format": FORMATS[-1], "id": secrets.token_hex(8)}
-        self.files.put_new(_MARKER, json.dumps(marker).encode())
+        """The ledger's id; makes the ledger if there is none.
+
+        Raises LedgerUnusable where files that are there can be replaced.
+        """
+        if self.identity() is None:
+            if any(name.endswith(SEGMENT) for name in self.files.names()):
+                raise LedgerDamaged(self.place, _MARKER, "it is missing")
+            marker = {"format": FORMATS[-1], "id": secrets.token_hex(8)}
+            self.files.put_new(_MARKER, json.dumps(marker).encode())
+        self._require_kept()
         made = self.identity()
         assert made is not None
         return made
+
+    def _require_kept(self) -> None:
+        """Try the law's second point, with octets that do no harm where it does not hold: a driver
+        or a store may take the condition on which it is to write, and ignore it."""
+        marker = self.files.read(_MARKER)
+        if marker is not None and self.files.put_new(_MARKER, marker):
+            raise LedgerUnusable(
+                self.place,
+                "a file that is there is replaced when it is made again, so of two tasks both "
+                "would take theirs for kept; an object store must know conditional writes, and "
+                "its driver be s3fs 2024.12.0 or gcsfs 2024.12.0 or newer",
+            )
 
     def require(self, identity: str) -> None:
         """Raise LedgerGone unless this is the ledger of that id."""

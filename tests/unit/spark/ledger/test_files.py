@@ -5,13 +5,17 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyarrow import fs
 
-from warren.errors import ConfigError
-from warren.spark.ledger.files import ArrowFiles, Files, LocalFiles, ObjectFiles, open_files
+from warren.errors import ConfigError, LedgerUnusable
+from warren.spark.ledger.files import ArrowFiles, Files, LocalFiles
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.objects import ObjectFiles
+from warren.spark.ledger.places import open_files
 
 
 class Buckets:
@@ -163,3 +167,102 @@ def test_a_place_that_is_not_known_to_write_on_condition_is_refused(scheme: str)
 def test_an_object_store_without_its_driver_says_what_to_install() -> None:
     with pytest.raises(ConfigError, match="s3fs"):
         open_files("s3://bucket/ledger")
+
+
+@pytest.mark.parametrize(("scheme", "driver"), [("s3", "s3fs"), ("gs", "gcsfs")])
+@pytest.mark.parametrize(
+    ("version", "is_refused"),
+    [("2023.6.0", True), ("2024.10.0", True), ("2024.12.0", False), ("2025.3.2+local", False)],
+)
+def test_a_driver_that_ignores_the_condition_is_refused_by_its_version(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, driver: str, version: str, is_refused: bool
+) -> None:
+    install(monkeypatch, lambda path: (Buckets(), path.partition("://")[2]), version)
+
+    if is_refused:
+        with pytest.raises(ConfigError, match=f"{driver} {version}.*'{driver}>=2024.12.0'"):
+            open_files(f"{scheme}://bucket/ledger")
+    else:
+        assert open_files(f"{scheme}://bucket/ledger").put_new("a", b"one")
+
+
+def install(monkeypatch: pytest.MonkeyPatch, opener: Any, version: str) -> None:
+    """Have fsspec, and a driver of that version."""
+    core = SimpleNamespace(url_to_fs=opener)
+    monkeypatch.setattr("warren.spark.ledger.objects.import_module", lambda _: core)
+    monkeypatch.setattr("warren.spark.ledger.objects.metadata.version", lambda _: version)
+
+
+class NoCredentials(Exception):
+    """As botocore's errors, which are no OSErrors."""
+
+
+class Refused:
+    """An object store that lets nobody in."""
+
+    def __getattr__(self, name: str) -> Any:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise NoCredentials("Unable to locate credentials")
+
+        return refuse
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda files: files.names(),
+        lambda files: files.read("a"),
+        lambda files: files.put_new("a", b"one"),
+        lambda files: files.put_empty(["a"]),
+        lambda files: files.delete("a"),
+        lambda files: files.modified_at("a"),
+    ],
+)
+def test_whatever_an_object_store_raises_is_an_error_of_the_ledger(use: Any) -> None:
+    with pytest.raises(LedgerUnusable, match=r"s3://b/l .*Unable to locate credentials"):
+        use(ObjectFiles(Refused(), "b/l", "s3://b/l"))
+
+
+def test_a_driver_that_can_not_be_made_is_an_error_of_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch, Refused().connect, "2025.3.0")
+
+    with pytest.raises(LedgerUnusable, match="Unable to locate credentials"):
+        open_files("s3://bucket/ledger")
+
+
+def test_a_condition_that_is_not_named_in_the_refusal_is_understood() -> None:
+    class Terse(Buckets):
+        def pipe_file(self, path: str, data: bytes, *, mode: str) -> None:
+            try:
+                super().pipe_file(path, data, mode=mode)
+            except FileExistsError:
+                raise OSError(errno.EINVAL, "At least one of the conditions did not hold") from None
+
+    files = ObjectFiles(Terse(), "b/l", "s3://b/l")
+
+    assert files.put_new("a", b"one")
+    assert not files.put_new("a", b"two")
+    assert files.read("a") == b"one"
+
+
+class Careless(Buckets):
+    """An object store, or its driver, that ignores the condition: s3fs before 2024.12.0."""
+
+    def pipe_file(self, path: str, data: bytes, *, mode: str) -> None:
+        self.objects[path] = bytes(data)
+
+
+def test_a_place_that_replaces_files_is_not_taken_for_a_ledger() -> None:
+    buckets = Careless()
+
+    for _ in range(2):  # nor the second time, when there seems to be one
+        with pytest.raises(LedgerUnusable, match=r"s3://b/l .*replaced.* s3fs 2024\.12\.0"):
+            Ledger(ObjectFiles(buckets, "b/l", "s3://b/l")).create()
+
+
+def test_a_place_that_replaces_nothing_keeps_its_id(files: Files) -> None:
+    made = Ledger(files).create()
+
+    assert Ledger(files).create() == made
