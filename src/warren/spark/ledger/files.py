@@ -18,6 +18,7 @@ from typing import Protocol
 from pyarrow import fs as arrow_fs
 
 from warren.errors import LedgerUnusable
+from warren.spark.ledger.rename import NoSafeRename, rename_new
 
 _TEMPORARY = ".tmp-"
 #: What says that a file can have no further name.
@@ -77,6 +78,13 @@ def explained(place: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise LedgerUnusable(place, error.strerror or str(error)) from None
+    except NoSafeRename:
+        raise LedgerUnusable(
+            place,
+            "it has neither hard links nor a rename that refuses to replace a file, so of two "
+            "tasks both would take their segment for kept: use a folder on another file system "
+            "(a local disk, NFS, SMB), hdfs://, s3:// or gs://",
+        ) from None
 
 
 class LocalFiles:
@@ -205,9 +213,7 @@ def _publish(temporary: Path, final: Path, *, alone: bool) -> bool:
             raise
         if not alone:
             raise _NoLinks from None
-        if final.exists():
-            return False
-        temporary.rename(final)
+        return rename_new(temporary, final)
     return True
 
 

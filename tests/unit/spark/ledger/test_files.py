@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,7 @@ class Buckets:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self._one_at_a_time = threading.Lock()
 
     def invalidate_cache(self) -> None:
         """There is none."""
@@ -40,9 +43,10 @@ class Buckets:
 
     def pipe_file(self, path: str, data: bytes, *, mode: str) -> None:
         assert mode == "create"
-        if path in self.objects:
-            raise FileExistsError(path)
-        self.objects[path] = bytes(data)
+        with self._one_at_a_time:
+            if path in self.objects:
+                raise FileExistsError(path)
+            self.objects[path] = bytes(data)
 
     def rm_file(self, path: str) -> None:
         if self.objects.pop(path, None) is None:
@@ -60,12 +64,15 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     if request.param == "arrow":
         return ArrowFiles(fs.LocalFileSystem(), folder, folder)
     if request.param == "no links":
-
-        def refuse(*_: object) -> None:
-            raise OSError(errno.EPERM, "not here")
-
-        monkeypatch.setattr(os, "link", refuse)
+        monkeypatch.setattr(os, "link", refuse_with(errno.EPERM))
     return LocalFiles(folder)
+
+
+def refuse_with(code: int) -> Any:
+    def refuse(*_: object) -> None:
+        raise OSError(code, "not here")
+
+    return refuse
 
 
 def test_a_folder_that_is_not_there_is_empty(files: Files) -> None:
@@ -86,6 +93,27 @@ def test_what_is_there_is_not_replaced(files: Files) -> None:
     assert not files.put_new("a", b"two")
     assert files.read("a") == b"one"
     assert files.names() == ["a"]
+
+
+def test_of_many_writers_of_one_name_one_is_told_that_it_is_new(files: Files) -> None:
+    if isinstance(files, ArrowFiles):
+        return  # it rests on a move that does not replace, which HDFS has, and this has not
+    writers, rounds = 8, 40
+    begin = threading.Barrier(writers)
+
+    def write(who: int) -> list[bool]:
+        made = []
+        for number in range(rounds):
+            begin.wait()
+            made.append(files.put_new(f"a{number}", b"%d" % who))
+        return made
+
+    with ThreadPoolExecutor(writers) as pool:
+        told = list(pool.map(write, range(writers)))
+
+    for number in range(rounds):
+        winners = [who for who in range(writers) if told[who][number]]
+        assert [files.read(f"a{number}")] == [b"%d" % who for who in winners]
 
 
 def test_one_file_under_several_names_is_there_under_each(files: Files) -> None:
@@ -266,3 +294,15 @@ def test_a_place_that_replaces_nothing_keeps_its_id(files: Files) -> None:
     made = Ledger(files).create()
 
     assert Ledger(files).create() == made
+
+
+def test_a_folder_that_can_only_replace_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", refuse_with(errno.EPERM))
+    monkeypatch.setattr("warren.spark.ledger.rename._rename", refuse_with(errno.EINVAL))
+
+    with pytest.raises(LedgerUnusable, match=r"neither hard links nor .* hdfs://"):
+        Ledger.at(str(tmp_path / "ledger")).create()
+
+    assert LocalFiles(str(tmp_path / "ledger")).names() == []
