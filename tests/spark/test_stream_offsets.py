@@ -19,7 +19,7 @@ from tests.support.proxy import Proxy
 from tests.support.wire import Channel, Connection
 from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
-from warren.errors import OffsetGone
+from warren.errors import OffsetGone, StreamReplaced
 from warren.spark.batch import BatchPartition, QueueReader
 from warren.spark.drain.job import Range
 from warren.spark.driver import Driver, QueuePartition
@@ -139,6 +139,31 @@ def test_a_stream_that_comes_later_is_read_from_the_first_message_it_has(
     finally:
         driver.close()
     assert left == list(range(COUNT - len(left), COUNT))
+
+
+def test_a_stream_that_was_declared_again_is_not_taken_for_the_old_one(
+    broker: TestBroker, channel: Channel, name: Callable[..., str]
+) -> None:
+    stream = name("again")
+    fill(channel, stream)
+    given = {"uri": broker.url, "queues": stream, "drainTimeoutMs": "500"}
+    driver = Driver(SourceOptions.parse(given))
+    try:
+        read_up_to = eventually(lambda: read_to_the_end(driver), within_s=30)
+        channel.call(spec.Queue.Delete(queue=stream))
+        channel.declare(stream, durable=True, arguments=SMALL)
+        channel.publish(stream, b"the first of another one")
+        channel.expect(spec.Basic.Ack)
+
+        with pytest.raises(StreamReplaced, match=f"'{stream}' was read up to offset"):
+            eventually(lambda: driver.latest(read_up_to, None, None) != read_up_to, within_s=30)
+    finally:
+        driver.close()
+
+
+def read_to_the_end(driver: Driver) -> dict[str, Any] | None:
+    end = driver.latest(driver.initial(), None, None)
+    return end if max(end["queues"].values()) >= COUNT else None
 
 
 def test_a_batch_of_a_stream_keeps_to_its_octets_and_messages(

@@ -28,6 +28,7 @@
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned
         QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  KindUnknown  OffsetGone
+        StreamReplaced
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -150,6 +151,7 @@ from warren.errors.spark import (
     RowsNotTaken,
     SourceError,
     SparkMissing,
+    StreamReplaced,
 )
 from warren.errors.store import (
     StoreDamaged,
@@ -241,6 +243,7 @@ __all__ = [
     "StoreInUse",
     "StoreTooNew",
     "StoreUnusable",
+    "StreamReplaced",
     "SyntaxRefused",
     "TlsFailed",
     "TooManyChannels",

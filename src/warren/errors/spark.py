@@ -183,6 +183,22 @@ class OffsetGone(SourceError):
         )
 
 
+class StreamReplaced(SourceError):
+    """A stream ends before what was read of it: it is another one by the same name."""
+
+    def __init__(self, queue: str, reached: int, end: int) -> None:
+        super().__init__(queue, reached, end)
+        self.queue, self.reached, self.end = queue, reached, end
+
+    def __str__(self) -> str:
+        return (
+            f"stream '{self.queue}' was read up to offset {self.reached}, and ends at {self.end}: "
+            "it was deleted and declared again, or its broker has lost the end of it. To go on "
+            "from there would leave its new messages out: start with a new checkpoint, or give "
+            "the new stream another name"
+        )
+
+
 class NotSingleActive(SourceError):
     """A quorum queue without a single active consumer."""
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE
-from warren.errors import ConfigError, LoginRefused, VhostRefused
+from warren.errors import ConfigError, LoginRefused, StreamReplaced, VhostRefused
 from warren.spark.drain.job import Range
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
@@ -222,9 +222,22 @@ class Driver:
     def _ready(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> dict[str, int]:
         ready = self._asked(self._catalog.ready)
         for name in (name for name, info in queues.items() if info.kind == STREAM):
-            end = self._asked(partial(stream_end, queue=name))
-            ready[name] = max(0, end - positions.get(name, 0))
+            position = positions.get(name, 0)
+            ready[name] = max(0, self._stream_end(name, position) - position)
         return ready
+
+    def _stream_end(self, name: str, position: int) -> int:
+        """Where a stream ends; 0: nothing is in it yet. Raises StreamReplaced."""
+        deadline = time.monotonic() + self._options.drain_timeout_s
+        while True:
+            end = self._asked(partial(stream_end, queue=name))
+            # Where it is to begin may lie ahead of it: nothing was read of it then.
+            if not 0 < end < position or str(position) == self._options.starting_offset:
+                return end
+            # The node that was asked may have a copy that is behind the others' for a moment.
+            if time.monotonic() >= deadline:
+                raise StreamReplaced(name, position, end)
+            time.sleep(_RETRY_S)
 
     def _queues(self) -> dict[str, QueueInfo]:
         return self._asked(self._catalog.queues)

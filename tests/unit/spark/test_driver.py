@@ -1,17 +1,43 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
 from warren.client.blocking_reader import Deliveries
+from warren.errors import StreamReplaced
 from warren.spark.deliveries import to_batch
 from warren.spark.driver import Driver
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
+from warren.spark.queues import QueueInfo
+
+LINK: Any = SimpleNamespace(is_open=True, abandon=lambda: None)
+
+
+class Queues:
+    """A catalog of queues, each of a kind and with so many messages ready."""
+
+    def __init__(self, **queues: tuple[str, int]) -> None:
+        self._queues = queues
+
+    def queues(self, link: Any) -> dict[str, QueueInfo]:
+        return {name: QueueInfo(name, kind) for name, (kind, _) in self._queues.items()}
+
+    def ready(self, link: Any) -> dict[str, int]:
+        return {name: count for name, (kind, count) in self._queues.items() if kind != "stream"}
+
+
+def driver_of(monkeypatch: pytest.MonkeyPatch, catalog: Any, **given: str) -> Driver:
+    """A driver that has these queues before it, and no broker."""
+    monkeypatch.setattr("warren.spark.driver.Catalog", lambda _: catalog)
+    monkeypatch.setattr("warren.spark.driver.BlockingConnection.open", lambda *_, **__: LINK)
+    return Driver(SourceOptions.parse({"queues": "q", "drainTimeoutMs": "1", **given}))
 
 
 def write_down(ledger: Ledger, *starts: int) -> None:
@@ -41,3 +67,47 @@ def test_segments_are_kept_as_long_as_retention_says(tmp_path: Path) -> None:
     Driver(SourceOptions.parse(given)).commit({"ledger": identity, "queues": {"q": 10}})
 
     assert ledger.shelves().of("q").starts == [0, 5]
+
+
+@pytest.mark.parametrize(("end", "ready"), [(0, 0), (100, 0), (103, 3)])
+def test_a_stream_that_has_nothing_or_more_is_read_on(
+    monkeypatch: pytest.MonkeyPatch, end: int, ready: int
+) -> None:
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: end)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)))
+
+    planned = driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
+
+    assert planned["queues"] == {"s": 100 + ready}
+
+
+def test_a_stream_that_ends_before_what_was_read_is_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 40)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)))
+
+    with pytest.raises(StreamReplaced, match=r"'s' .* up to offset 100, and ends at 40: .* new"):
+        driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
+
+
+def test_a_copy_of_a_stream_that_lags_behind_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = iter([97, 99, 102])
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: next(ends))
+    monkeypatch.setattr("warren.spark.driver._RETRY_S", 0.0)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)), drainTimeoutMs="60000")
+
+    planned = driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
+
+    assert planned["queues"] == {"s": 102}
+
+
+def test_a_stream_may_begin_ahead_of_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 40)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)), startingOffset="100")
+
+    planned = driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
+
+    assert planned["queues"] == {"s": 100}
