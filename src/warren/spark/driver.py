@@ -13,7 +13,6 @@ from typing import TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE
 from warren.errors import ConfigError, LoginRefused, StreamReplaced, VhostRefused
 from warren.spark.drain.job import Range
 from warren.spark.ledger.ledger import Ledger
@@ -190,22 +189,31 @@ class Driver:
         ledger = end["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        kinds = self._queues()
+        first = self._with_new(positions_of(start), self._queues())
+        last = positions_of(end)
+        modes = self._modes([name for name in last if last[name] > first.get(name, 0)], ledger)
         tasks = self._options.min_partitions or default_tasks()
-        first = self._with_new(positions_of(start), kinds)
-        planned = spread(first, positions_of(end), tasks)
+        planned = spread(first, {name: last[name] for name in modes}, tasks)
         trusted = self._trusted
-        self._trusted = trusted.union(queue for task in planned for queue, _, _ in task)
+        self._trusted = trusted.union(modes)
         return [
             QueuePartition(
-                [
-                    Range(queue, first, last, mode_of(kinds.get(queue)), queue not in trusted)
-                    for queue, first, last in task
-                ],
-                ledger,
+                [Range(*each, modes[each[0]], each[0] not in trusted) for each in task], ledger
             )
             for task in planned
         ]
+
+    def _modes(self, names: Sequence[str], ledger: str) -> dict[str, str]:
+        """How each queue of a batch is to be read. The batch may be older than the option
+        ``queues``, and what was a stream must not be drained."""
+        kinds = self._asked(partial(self._catalog.kinds, names=names))
+        if ledger:
+            return {name: mode_of(info) for name, info in kinds.items()}
+        # A batch without a ledger has streams only. One that is gone took its messages with it.
+        for gone in (name for name, info in kinds.items() if info.kind != STREAM):
+            self._catalog.require_there(gone)
+            log.warning("stream '%s' is gone, and with it what was still to be read", gone)
+        return {name: STREAM for name, info in kinds.items() if info.kind == STREAM}
 
     def commit(self, end: Offset) -> None:
         """Forget what Spark does not need any more; not each time, for it lists all files."""
@@ -270,9 +278,8 @@ class Driver:
             self._link = None
 
 
-def mode_of(info: QueueInfo | None) -> str:
-    if info is None:
-        return EXCLUSIVE  # it is gone, or its pattern is: the drain will see
+def mode_of(info: QueueInfo) -> str:
+    """How a queue is read; one that is gone is left to the drain, which will see."""
     return STREAM if info.kind == STREAM else info.mode
 
 

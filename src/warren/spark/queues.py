@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -85,10 +85,18 @@ class Catalog:
             self._warned = True
         return {name: self._known[name] for name in sorted(self._known)}
 
+    def kinds(self, link: BlockingConnection, names: Iterable[str]) -> dict[str, QueueInfo]:
+        """What is known of these queues, whether the option means them or not; after ``queues``.
+
+        Raises KindUnknown.
+        """
+        return {name: self._known.get(name) or self._ask(link, name) for name in names}
+
     def ready(self, link: BlockingConnection) -> dict[str, int]:
         """Ready messages of those that are there, streams aside; after ``queues``.
 
-        A queue whose node is down has none for anybody until it is back: that is told once.
+        A queue whose node is down has none for anybody until it is back: that is told once. One
+        that is gone may come back as another kind, so its kind is forgotten.
         Raises QueueMissing for one that was named and must be there.
         """
         plain = [name for name, info in self._known.items() if info.kind != STREAM]
@@ -102,9 +110,15 @@ class Catalog:
                 if name not in self._down:
                     log.warning("left out until it is back: %s", count)
                 self._down.add(name)
-            elif name in self._options.queues and not self._options.wait_for_queues:
-                raise QueueMissing(name, self._options.endpoints[0].vhost)
+            else:
+                self._known[name] = QueueInfo(name)
+                self.require_there(name)
         return ready
+
+    def require_there(self, name: str) -> None:
+        """A queue is gone: raises QueueMissing if it was named and must be there."""
+        if name in self._options.queues and not self._options.wait_for_queues:
+            raise QueueMissing(name, self._options.endpoints[0].vhost)
 
     def _list(self, patterns: list[str]) -> None:
         """New queues of the patterns; those that are gone go."""

@@ -29,6 +29,9 @@ class Queues:
     def queues(self, link: Any) -> dict[str, QueueInfo]:
         return {name: QueueInfo(name, kind) for name, (kind, _) in self._queues.items()}
 
+    def kinds(self, link: Any, names: list[str]) -> dict[str, QueueInfo]:
+        return {name: QueueInfo(name, self._queues.get(name, ("", 0))[0]) for name in names}
+
     def ready(self, link: Any) -> dict[str, int]:
         return {name: count for name, (kind, count) in self._queues.items() if kind != "stream"}
 

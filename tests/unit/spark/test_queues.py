@@ -1,0 +1,125 @@
+"""What the catalog remembers of queues, and what it forgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from warren.client.kinds import QueueKind
+from warren.errors import NotFound, NotSingleActive, QueueMissing
+from warren.spark.driver import Driver, QueuePartition
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.options import SourceOptions
+from warren.spark.queues import Catalog, QueueInfo
+
+LINK: Any = None
+STREAM = QueueKind("stream", single_active=False)
+CLASSIC = QueueKind("classic", single_active=False)
+QUORUM = QueueKind("quorum", single_active=False)
+
+
+class Broker:
+    """What a broker tells of queues that come and go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **queues: QueueKind) -> None:
+        self.queues = queues
+        self.asked: list[str] = []
+        monkeypatch.setattr("warren.spark.queues.queue_kind", self._kind)
+        monkeypatch.setattr("warren.spark.queues.count_ready", self._count)
+        monkeypatch.setattr("warren.spark.driver.Driver._connected", lambda _: LINK)
+
+    def _kind(self, link: Any, name: str) -> QueueKind:
+        self.asked.append(name)
+        if name not in self.queues:
+            raise NotFound("queue", name, "/")
+        return self.queues[name]
+
+    def _count(self, link: Any, names: list[str]) -> dict[str, int | None]:
+        return {name: 5 if name in self.queues else None for name in names}
+
+
+def options(queues: str = "q", **given: str) -> SourceOptions:
+    return SourceOptions.parse({"queues": queues, **given})
+
+
+def modes(driver: Driver, ledger: str, **ends: int) -> dict[str, str]:
+    """How the queues of a batch would be read."""
+    end = {"ledger": ledger, "queues": ends}
+    tasks = driver.partitions({"ledger": ledger, "queues": dict.fromkeys(ends, 0)}, end)
+    found: dict[str, str] = {}
+    for task in tasks:
+        assert isinstance(task, QueuePartition)
+        found |= {each.queue: each.mode for each in task.ranges}
+    return found
+
+
+def test_a_queue_that_comes_back_is_asked_for_its_kind_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = Broker(monkeypatch, q=CLASSIC)
+    catalog = Catalog(options(onMissingQueue="wait"))
+    assert catalog.queues(LINK)["q"].kind == "classic"
+
+    del broker.queues["q"]
+    assert catalog.ready(LINK) == {}
+    broker.queues["q"] = QUORUM
+
+    with pytest.raises(NotSingleActive):
+        _ = catalog.queues(LINK)["q"].mode
+
+
+def test_the_kind_of_a_queue_that_stays_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker(monkeypatch, q=CLASSIC)
+    catalog = Catalog(options())
+
+    for _ in range(3):
+        assert catalog.queues(LINK) == {"q": QueueInfo("q", "classic")}
+        assert catalog.ready(LINK) == {"q": 5}
+
+    assert broker.asked == ["q"]
+
+
+def test_a_stream_that_is_no_longer_named_is_read_as_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Broker(monkeypatch, q=CLASSIC, s=STREAM)
+    ledger = Ledger.at(str(tmp_path)).create()
+
+    found = modes(Driver(options(ledger=str(tmp_path))), ledger, q=5, s=7)
+
+    assert found == {"q": "exclusive", "s": "stream"}
+
+
+def test_a_stream_that_went_with_a_batch_open_is_missed_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Broker(monkeypatch)
+
+    with pytest.raises(QueueMissing, match="no queue 's'"):
+        modes(Driver(options("s")), "", s=7)
+
+
+def test_or_left_out_where_queues_may_come_and_go(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Broker(monkeypatch, t=STREAM)
+
+    found = modes(Driver(options("s,t", onMissingQueue="wait")), "", s=7, t=3)
+
+    assert found == {"t": "stream"}
+    assert "stream 's' is gone" in caplog.text
+
+
+def test_a_queue_that_went_with_a_batch_open_is_left_to_the_drain(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Broker(monkeypatch, q=CLASSIC)
+    ledger = Ledger.at(str(tmp_path)).create()
+
+    found = modes(Driver(options(ledger=str(tmp_path))), ledger, q=5, gone=7)
+
+    assert found == {"q": "exclusive", "gone": "exclusive"}
