@@ -120,6 +120,31 @@ def test_a_pattern_leaves_out_what_belongs_to_a_connection(
     assert begin({**given, "queues": f"{stem}.*"}) == {ours: 1}
 
 
+# -- delivery limits -----------------------------------------------------------------------------
+@pytest.mark.parametrize("by", ["name", "pattern"])
+def test_a_quorum_queue_that_would_drop_what_comes_back_is_told_of(
+    given: dict[str, str],
+    channel: Channel,
+    name: Callable[..., str],
+    caplog: pytest.LogCaptureFixture,
+    by: str,
+) -> None:
+    stem = name("limited")
+    drops, hands_on = name(f"{stem}.drops"), name(f"{stem}.hands-on")
+    limited = {
+        "x-queue-type": "quorum",
+        "x-single-active-consumer": True,
+        "x-delivery-limit": 5,
+    }
+    channel.declare(drops, durable=True, arguments=limited)
+    channel.declare(hands_on, durable=True, arguments={**limited, "x-dead-letter-exchange": ""})
+
+    begin({**given, "queues": f"{stem}.*" if by == "pattern" else f"{drops},{hands_on}"})
+
+    [told] = [each.getMessage() for each in caplog.records if each.name == "warren.spark.returns"]
+    assert told.startswith(f"quorum queue '{drops}' drops a message that came back more than 5 tim")
+
+
 # -- where the management API is -----------------------------------------------------------------
 @pytest.mark.parametrize(
     ("options", "address"),

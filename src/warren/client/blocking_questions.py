@@ -68,6 +68,8 @@ def queue_kind(link: BlockingConnection, queue: str) -> QueueKind | None:
                 ),
                 m.QueueDeclareOk,
             )
+            channel.close()
+            return probe.taken()
         except PreconditionFailed as refusal:
             try:
                 kind = probe.refused(refusal.text)

@@ -4,7 +4,9 @@ AMQP 0-9-1 has no question for this, and an exclusive consumer is no protection 
 the flag is ignored there. But a declaration that does not match is refused with the name and the
 present value of the first argument that differs. So: declare what can't be (a kind of queue that
 does not exist, which no broker would ever create), and take over each argument that the refusal
-tells, until it tells the kind. Nothing is changed by it; each refusal costs a channel.
+tells, until it tells the kind. Of a quorum queue the delivery limit comes behind the kind, and is
+asked for in the same way, beside a leader locator that can't be: nobody compares that one, and no
+queue can be made with it. Nothing is changed by it; each refusal costs a channel.
 
 No IO here: ``KindProbe`` says what to declare and reads the refusal, whoever carries it.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from warren.errors import PreconditionFailed
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from warren.client.connection import Connection
 
 _TYPE, _SINGLE = "x-queue-type", "x-single-active-consumer"
+_LOCATOR = "x-queue-leader-locator"
+_LIMIT, _DEAD_LETTERS = "x-delivery-limit", "x-dead-letter-exchange"
 _IMPOSSIBLE = "warren-asks"
 #: A queue has a dozen arguments at the most; a broker that goes on longer is not to be understood.
 _MOST_QUESTIONS = 24
@@ -37,12 +41,15 @@ _INTEGERS = {"byte", "short", "signedint", "long", "unsignedbyte", "unsignedshor
 class QueueKind:
     """``classic``, ``quorum`` or ``stream``, and whether it has a single active consumer.
 
-    ``auto_delete``: it goes, with what is in it, when its last consumer goes.
+    ``auto_delete``: it goes, with what is in it, when its last consumer goes. ``delivery_limit``
+    and ``dead_letters`` (it has a dead-letter exchange): by its arguments; policies are not told.
     """
 
     type: str
     single_active: bool
     auto_delete: bool = False
+    delivery_limit: int | None = None
+    dead_letters: bool = False
 
     @property
     def one_consumer_by(self) -> str | None:
@@ -61,6 +68,7 @@ class KindProbe:
         self.auto_delete = False
         self.arguments: dict[str, Any] = {_TYPE: _IMPOSSIBLE}
         self._asked = 0
+        self._type = ""
         self._single_active = False
 
     def refused(self, text: str) -> QueueKind | None:
@@ -72,10 +80,15 @@ class KindProbe:
         found = _REFUSAL.search(text)
         self._asked += 1
         if found is None or self._asked > _MOST_QUESTIONS:
-            raise PreconditionFailed(text)
+            return self._kind() or _not_told(text)
         name, value = found["name"], found["text"]
         if name == _TYPE:
-            return QueueKind(value or "classic", self._single_active, self.auto_delete)
+            self._type = value or "classic"
+            self.arguments |= {_TYPE: self._type, _LIMIT: _IMPOSSIBLE, _LOCATOR: _IMPOSSIBLE}
+            return self._kind() if self._type != "quorum" else None
+        if self._type and name in (_LIMIT, _LOCATOR):
+            told = name == _LIMIT and value is not None and value.lstrip("-").isdigit()
+            return self._kind(int(value) if told else None)
         if name in ("durable", "exclusive", "auto_delete"):
             setattr(self, name, value == "true")
             return None
@@ -86,6 +99,25 @@ class KindProbe:
         if name == _SINGLE:
             self._single_active = value == "true"
         return None
+
+    def taken(self) -> QueueKind:
+        """The same for a declaration that was not refused."""
+        return self._kind() or _not_told("an impossible declaration was taken")
+
+    def _kind(self, delivery_limit: int | None = None) -> QueueKind | None:
+        if not self._type:
+            return None
+        return QueueKind(
+            self._type,
+            self._single_active,
+            self.auto_delete,
+            delivery_limit,
+            self.arguments.get(_DEAD_LETTERS) is not None,
+        )
+
+
+def _not_told(text: str) -> NoReturn:
+    raise PreconditionFailed(text)
 
 
 def _as_argument(text: str, kind: str | None) -> Any:
@@ -125,4 +157,4 @@ async def queue_kind(connection: Connection, queue: str) -> QueueKind:
                 return kind
         else:
             await channel.close()
-            raise PreconditionFailed(f"queue '{queue}' took an impossible declaration")
+            return probe.taken()

@@ -32,6 +32,7 @@ from warren.errors import (
 )
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import is_pattern
+from warren.spark.returns import dead_letters, said_limit, warn_of_limit
 from warren.spark.stream import STREAM
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,10 @@ class QueueInfo:
     kind: str = ""
     single_active: bool = False
     auto_delete: bool = False
+    #: As far as it is said: after how many returns a quorum queue drops a message.
+    delivery_limit: int | None = None
+    #: What it drops goes to a dead-letter exchange.
+    dead_letters: bool = False
 
     @property
     def mode(self) -> str:
@@ -64,6 +69,8 @@ class Catalog:
         self._listing = Listing(options)
         self._known: dict[str, QueueInfo] = {}
         self._warned = False
+        #: Quorum queues that were looked at for a delivery limit.
+        self._weighed: set[str] = set()
         #: Queues whose node is down.
         self._down: set[str] = set()
 
@@ -80,6 +87,7 @@ class Catalog:
             if name not in self._known or not self._known[name].kind:
                 self._known[name] = self._ask(link, name)
         self._require_lasting()
+        self._warn_of_limits(link)
         if not self._known and not self._warned:
             log.warning("no queue matches %s yet", ", ".join(patterns))
             self._warned = True
@@ -145,6 +153,15 @@ class Catalog:
                 by = "" if name in wanted else next(p for p in wanted if fnmatchcase(name, p))
                 raise QueueAutoDeletes(name, by)
 
+    def _warn_of_limits(self, link: BlockingConnection) -> None:
+        """Once a queue; to look gives messages back once, and no more."""
+        quorum = {name for name, info in self._known.items() if info.kind == "quorum"}
+        for name in sorted(quorum - self._weighed):
+            if not self._known[name].dead_letters and not self._options.peek:
+                said = self._known[name].delivery_limit
+                warn_of_limit(name, said, link.session.server_properties)
+        self._weighed |= quorum
+
     def _ask(self, link: BlockingConnection, name: str) -> QueueInfo:
         try:
             kind = queue_kind(link, name)
@@ -152,7 +169,14 @@ class Catalog:
             return QueueInfo(name)
         if kind is None:  # users who only read may not configure queues, so they are not told
             return self._look_up(name)
-        return QueueInfo(name, kind.type, kind.single_active, kind.auto_delete)
+        return QueueInfo(
+            name,
+            kind.type,
+            kind.single_active,
+            kind.auto_delete,
+            kind.delivery_limit,
+            kind.dead_letters,
+        )
 
     def _look_up(self, name: str) -> QueueInfo:
         try:
@@ -203,6 +227,8 @@ def _info(row: Mapping[str, Any]) -> QueueInfo:
         row.get("type") or arguments.get("x-queue-type") or "classic",
         bool(arguments.get("x-single-active-consumer")),
         bool(row.get("auto_delete")),
+        said_limit(row),
+        dead_letters(row),
     )
 
 

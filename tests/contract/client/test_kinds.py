@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 
 from warren.client import Connection
-from warren.client.kinds import QueueKind, queue_kind
-from warren.errors import NotFound
+from warren.client.kinds import KindProbe, QueueKind, queue_kind
+from warren.errors import NotFound, PreconditionFailed
 
 QUORUM = {"x-queue-type": "quorum"}
 SINGLE = {"x-single-active-consumer": True}
+#: What both brokers answer who asks a quorum queue for its kind.
+TYPE_TOLD = (
+    "inequivalent arg 'x-queue-type' for queue '{queue}' in vhost '/': "
+    "received 'warren-asks' but current is 'quorum'"
+)
 
 
 @pytest.mark.parametrize(
@@ -40,12 +45,25 @@ SINGLE = {"x-single-active-consumer": True}
                     "x-max-length": 7,
                 }
             },
-            QueueKind("classic", single_active=False),
+            QueueKind("classic", single_active=False, dead_letters=True),
         ),
         ({"durable": True, "arguments": QUORUM}, QueueKind("quorum", single_active=False)),
         (
             {"durable": True, "arguments": {**QUORUM, **SINGLE, "x-delivery-limit": 3}},
-            QueueKind("quorum", single_active=True),
+            QueueKind("quorum", single_active=True, delivery_limit=3),
+        ),
+        (
+            {
+                "durable": True,
+                "arguments": {
+                    **QUORUM,
+                    "x-quorum-initial-group-size": 1,
+                    "x-delivery-limit": 0,
+                    "x-dead-letter-exchange": "",
+                    "x-dead-letter-routing-key": "there",
+                },
+            },
+            QueueKind("quorum", single_active=False, delivery_limit=0, dead_letters=True),
         ),
         (
             {"durable": True, "arguments": {"x-queue-type": "stream"}},
@@ -61,6 +79,22 @@ async def test_a_queue_tells_its_kind(
     await channel.declare_queue(queue, **options)
     assert await queue_kind(connection, queue) == kind
     await channel.declare_queue(queue, **options)
+
+
+async def test_a_queue_that_goes_while_it_is_asked_for_its_limit_is_not_made(
+    connection: Connection, name: Callable[[str], str]
+) -> None:
+    queue, probe = name("gone"), KindProbe()
+    assert probe.refused(TYPE_TOLD.format(queue=queue)) is None
+
+    with pytest.raises(PreconditionFailed) as refusal:
+        await (await connection.channel()).declare_queue(
+            queue, durable=True, arguments=probe.arguments
+        )
+
+    assert probe.refused(refusal.value.text) == QueueKind("quorum", single_active=False)
+    with pytest.raises(NotFound):
+        await queue_kind(connection, queue)
 
 
 async def test_a_queue_that_is_not_there_is_not_made(

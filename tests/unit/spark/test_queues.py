@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from warren.errors import NotFound, NotSingleActive, QueueMissing
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
-from warren.spark.queues import Catalog, QueueInfo
+from warren.spark.queues import Catalog, Listing, QueueInfo
 
-LINK: Any = None
+LINK: Any = SimpleNamespace(session=SimpleNamespace(server_properties={}))
 STREAM = QueueKind("stream", single_active=False)
 CLASSIC = QueueKind("classic", single_active=False)
 QUORUM = QueueKind("quorum", single_active=False)
@@ -123,3 +124,85 @@ def test_a_queue_that_went_with_a_batch_open_is_left_to_the_drain(
     found = modes(Driver(options(ledger=str(tmp_path))), ledger, q=5, gone=7)
 
     assert found == {"q": "exclusive", "gone": "exclusive"}
+
+
+# -- delivery limits -----------------------------------------------------------------------------
+OLD = {"product": "RabbitMQ", "version": "3.13.7"}
+NEW = {"product": "RabbitMQ", "version": "4.0.2"}
+#: A server's greeting, a quorum queue's arguments, its policy, and what is told of its limit.
+LIMITS = [
+    (OLD, {}, {}, None),
+    (OLD, {"x-delivery-limit": 5}, {}, "more than 5 times (its delivery limit)"),
+    (OLD, {"x-delivery-limit": 5, "x-dead-letter-exchange": ""}, {}, None),
+    (OLD, {"x-delivery-limit": 5000}, {}, None),
+    (NEW, {}, {}, "more than 20 times (the default since RabbitMQ 4.0"),
+    (NEW, {"x-delivery-limit": -1}, {}, None),
+    (NEW, {"x-dead-letter-exchange": "dead"}, {}, None),
+    ({"product": "another", "version": "4.0"}, {}, {}, None),
+    ({}, {}, {}, None),
+    (NEW, {}, {"delivery-limit": -1}, None),
+    (NEW, {}, {"delivery-limit": 7}, "more than 7 times"),
+    (NEW, {"x-delivery-limit": 9}, {"delivery-limit": 7}, "more than 7 times"),
+    (NEW, {"x-delivery-limit": -1}, {"delivery-limit": 7}, "more than 7 times"),
+    (NEW, {}, {"dead-letter-exchange": "dead"}, None),
+]
+
+
+def greeting(server: dict[str, str]) -> Any:
+    return SimpleNamespace(session=SimpleNamespace(server_properties=server))
+
+
+@pytest.mark.parametrize(("server", "arguments", "policy", "told"), LIMITS)
+def test_a_quorum_queue_that_would_drop_what_comes_back_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    server: dict[str, str],
+    arguments: dict[str, Any],
+    policy: dict[str, Any],
+    told: str | None,
+) -> None:
+    row = {"name": "a.q", "type": "quorum", "arguments": arguments}
+    row["effective_policy_definition"] = policy
+    monkeypatch.setattr(Listing, "_get", lambda *_, **__: [row])
+    catalog = Catalog(options("a.*"))
+
+    for _ in range(2):
+        catalog.queues(greeting(server))
+
+    assert_told(caplog, told)
+
+
+def assert_told(caplog: pytest.LogCaptureFixture, told: str | None) -> None:
+    found = [record.getMessage() for record in caplog.records]
+    assert len(found) == (told is not None)
+    if told is not None:
+        assert told in found[0]
+        assert "x-delivery-limit=-1" in found[0]
+        assert "dead-letter exchange" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("server", "kind", "told"),
+    [
+        (NEW, QueueKind("quorum", single_active=True), "more than 20 times"),
+        (OLD, QueueKind("quorum", single_active=True), None),
+        (OLD, QueueKind("quorum", single_active=True, delivery_limit=3), "more than 3 times"),
+        (NEW, QueueKind("quorum", single_active=True, dead_letters=True), None),
+        (NEW, CLASSIC, None),
+        (NEW, STREAM, None),
+    ],
+)
+def test_so_is_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    server: dict[str, str],
+    kind: QueueKind,
+    told: str | None,
+) -> None:
+    Broker(monkeypatch, q=kind)
+    catalog = Catalog(options())
+
+    for _ in range(2):
+        catalog.queues(greeting(server))
+
+    assert_told(caplog, told)
