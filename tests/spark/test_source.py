@@ -302,6 +302,21 @@ def test_a_batch_read_drains_what_is_there_once(query: Query, channel: Channel, 
     assert channel.count(queue) == 2
 
 
+@on_one_broker
+def test_a_batch_read_can_begin_with_what_earlier_ones_took(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(5))
+    assert batch(query, queue).count() == 5  # and what was to be done with them failed
+    publish(channel, queue, range(5, 8))
+
+    again = batch(query, queue, replay="true")
+
+    assert bodies(again) == bodies(again) == list(range(8))
+    assert bodies(batch(query, queue, replay="6")) == [6, 7]
+    assert bodies(batch(query, queue)) == []
+
+
 def test_a_batch_read_of_a_stream_takes_nothing_and_needs_no_ledger(
     query: Query, channel: Channel, name: Callable[..., str]
 ) -> None:

@@ -108,13 +108,22 @@ class LedgerMismatch(LedgerError):
 
 
 class LedgerPruned(LedgerError):
-    """A DataFrame is used again after the ledger has forgotten its rows."""
+    """Rows are to be read again that the ledger has forgotten.
 
-    def __init__(self, place: str, queue: str) -> None:
-        super().__init__(place, queue)
-        self.place, self.queue = place, queue
+    ``since``: the offset that was to be replayed from; None: a DataFrame is used again.
+    """
+
+    def __init__(self, place: str, queue: str, since: int | None = None) -> None:
+        super().__init__(place, queue, since)
+        self.place, self.queue, self.since = place, queue, since
 
     def __str__(self) -> str:
+        if self.since is not None:
+            return (
+                f"the ledger {self.place} no longer has all rows of queue '{self.queue}' from "
+                f"offset {self.since} on: replay=true begins with what it has. To have rows kept "
+                "for longer, set the option ledgerRetention"
+            )
         return (
             f"the ledger {self.place} no longer has the rows of queue '{self.queue}' that this "
             "DataFrame has read: load() again to read what is in the queue now. To use rows for "

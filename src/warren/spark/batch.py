@@ -20,6 +20,7 @@ from warren.spark.deliveries import to_batch
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.driver import default_tasks, mode_of, need_ledger
+from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.plan import shares, spread
@@ -35,14 +36,15 @@ _QUIET_S = 0.05
 
 @dataclass
 class BatchPartition(InputPartition):
-    """A task's ranges; ``run`` tells one read from another."""
+    """A task's ranges, and what it begins with; ``run`` tells one read from another."""
 
     ranges: tuple[Range, ...]
     run: str
+    kept: tuple[Kept, ...]
 
-    def __init__(self, ranges: Sequence[Range], run: str) -> None:
+    def __init__(self, ranges: Sequence[Range], run: str, kept: Sequence[Kept] = ()) -> None:
         super().__init__(0)
-        self.ranges, self.run = tuple(ranges), run
+        self.ranges, self.run, self.kept = tuple(ranges), run, tuple(kept)
 
 
 class QueueReader(DataSourceReader):
@@ -58,21 +60,30 @@ class QueueReader(DataSourceReader):
     # -- when it is planned ----------------------------------------------------------------------
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
+        kept: dict[str, Kept] = {}
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
             catalog = Catalog(options)
             queues, ready = catalog.queues(link), catalog.ready(link)
-            start = dict.fromkeys(ready, 0) if options.peek else self._ends(ready)
+            start = dict.fromkeys(ready, 0)
+            if not options.peek:
+                start, kept = self._in_ledger(ready)
             for name in (name for name, info in queues.items() if info.kind == STREAM):
                 start[name] = stream_start(link, name, options.starting_offset)
                 ready[name] = max(0, stream_end(link, name) - start[name])
         ready = shares(ready, options.max_messages)
         end = {queue: start[queue] + count for queue, count in ready.items()}
         run = f"read {secrets.token_hex(8)}"
-        tasks = options.min_partitions or default_tasks()
-        found = [
-            BatchPartition([Range(*each, self._mode(queues[each[0]]), True) for each in task], run)
-            for task in spread(start, end, tasks)
-        ]
+        begin = start | {queue: each.starts[0] for queue, each in kept.items()}
+        found = []
+        for task in spread(begin, end, options.min_partitions or default_tasks()):
+            names = [queue for queue, _, _ in task]
+            ranges = [
+                Range(each, start[each], end[each], self._mode(queues[each]), True)
+                for each in names
+                if end[each] > start[each]
+            ]
+            task_kept = [kept[each] for each in names if each in kept]
+            found.append(BatchPartition(ranges, run, task_kept))
         return found or [BatchPartition([], run)]
 
     def _mode(self, info: QueueInfo) -> str:
@@ -81,21 +92,27 @@ class QueueReader(DataSourceReader):
             return EXCLUSIVE
         return mode_of(info)
 
-    def _ends(self, queues: Mapping[str, int]) -> dict[str, int]:
-        """Where the ledger ends; what it no longer needs goes. Streams need none."""
+    def _in_ledger(self, queues: Mapping[str, int]) -> tuple[dict[str, int], dict[str, Kept]]:
+        """Where the ledger ends, and what to begin with. Streams need none of it."""
         if not queues:
-            return {}
+            return {}, {}
         ledger = Ledger.at(need_ledger(self._options))
         ledger.create()
         ledger.claim("batch reads")
         shelves = ledger.shelves()
         ends: dict[str, int] = {}
+        kept: dict[str, Kept] = {}
+        replay = self._options.replay
         for queue in queues:
             starts = shelves.of(queue).starts
             last = ledger.read(queue, starts[-1]) if starts else None
             ends[queue] = last.end if last is not None else 0
-        ledger.prune(ends, older_than=time.time() - self._options.retention_s)
-        return ends
+            if replay is not None:
+                found = kept_of(ledger, queue, starts, end=ends[queue], since=replay.since)
+                kept |= {queue: found} if found is not None else {}
+        if replay is None:  # who reads again may have to do so once more
+            ledger.prune(ends, older_than=time.time() - self._options.retention_s)
+        return ends, kept
 
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -105,14 +122,15 @@ class QueueReader(DataSourceReader):
     def _rows(self, partition: BatchPartition) -> Iterator[pa.RecordBatch]:
         streams = [each for each in partition.ranges if each.mode == STREAM]
         queues = [each for each in partition.ranges if each.mode != STREAM]
-        return chain(stream_rows(self._options, streams), self._queue_rows(partition.run, queues))
-
-    def _queue_rows(self, run: str, queues: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-        if self._options.peek or not queues:
-            return peek(self._options, queues)
+        rows = stream_rows(self._options, streams)
+        if self._options.peek:
+            return chain(rows, peek(self._options, queues))
+        if not queues and not partition.kept:
+            return rows
         ledger = Ledger.at(need_ledger(self._options))
         require_kept(ledger, queues)
-        return ahead(self.drain(ledger, run).rows(queues), AHEAD)
+        drained = self.drain(ledger, partition.run).rows(queues)
+        return chain(rows, kept_rows(ledger, partition.kept), ahead(drained, AHEAD))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         return Drain(self._options, ledger, run=run, own_only=True)

@@ -59,6 +59,22 @@ def _offset(value: str) -> str:
     raise ValueError("must be first, last, next or an offset")
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """That a batch read begins with what the ledger keeps; of each queue, from an offset on."""
+
+    since: int | None = None
+
+
+def _replay(value: str) -> Replay | None:
+    text = value.strip().lower()
+    if text.isascii() and text.isdigit():
+        return Replay(int(text))
+    if text not in ("true", "false"):
+        raise ValueError("must be true, false or an offset")
+    return Replay() if text == "true" else None
+
+
 #: A message id has 255 octets; query, batch, partition and row take about 100 of them.
 _LONGEST_NAME = 128
 
@@ -158,6 +174,8 @@ READING: tuple[Option, ...] = (
            3600.0, shown="1h"),
     Option("peek", _flag, "`spark.read` only: look at the messages, leave them in the queue",
            False),
+    Option("replay", _replay, "`spark.read` only: begin with what the ledger keeps of earlier "
+           "reads; or the offset to begin with", shown="false"),
     Option("startingOffset", _offset, "streams only: `first`, `last`, `next` or a number", "first"),
 )  # fmt: skip
 
@@ -281,6 +299,7 @@ class SourceOptions:
     wait_for_queues: bool
     retention_s: float
     peek: bool
+    replay: Replay | None
     starting_offset: str
 
     @classmethod
@@ -290,6 +309,8 @@ class SourceOptions:
         if not all(queues):
             raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",
                               SOURCE)  # fmt: skip
+        if values["peek"] and values["replay"]:
+            raise ConfigError("replay", "needs the ledger, and peek does without", SOURCE)
         uri = values["managementUri"]
         return cls(
             endpoints=endpoints(given, values),
@@ -304,5 +325,6 @@ class SourceOptions:
             wait_for_queues=values["onMissingQueue"] == "wait",
             retention_s=values["ledgerRetention"],
             peek=values["peek"],
+            replay=values["replay"],
             starting_offset=values["startingOffset"],
         )

@@ -52,6 +52,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConfigError(
                 "peek", "readStream takes what it reads: look with spark.read", SOURCE
             )
+        if self._options.replay:
+            raise ConfigError(
+                "replay", "readStream reads again what it needs by itself: for spark.read", SOURCE
+            )
         if self._driver is None:
             self._driver = Driver(self._options)
         return self._driver

@@ -1,0 +1,176 @@
+"""Batch reads on the model of a broker: what one begins with, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from tests.unit.spark.model_broker import Model
+from warren.errors import ConfigError, LedgerPruned
+from warren.spark.batch import QueueReader
+from warren.spark.drain.drain import Drain
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.queues import QueueInfo
+from warren.spark.source import QueueStreamReader
+
+SCHEMA = StructType([StructField("offset", LongType()), StructField("body", BinaryType())])
+Rows = list[tuple[int, bytes]]
+
+
+class Catalog:
+    """The model's one queue."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def queues(self, link: Any) -> dict[str, QueueInfo]:
+        return {"q": QueueInfo("q", "classic")}
+
+    def ready(self, link: Any) -> dict[str, int]:
+        return {"q": len(self._model.queue.ready)}
+
+
+class Script:
+    """Runs of a script that reads what is in the queue."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self.model, self.folder = model, folder
+
+    def publish(self, *bodies: bytes) -> None:
+        for body in bodies:
+            self.model.queue.publish(body)
+
+    def load(self, **options: str) -> QueueReader:
+        model = self.model
+
+        class Reader(QueueReader):
+            def drain(self, ledger: Ledger, run: str) -> Drain:
+                return Drain(self._options, ledger, run=run, own_only=True, connect=model.connect)
+
+        given = {"queues": "q", "ledger": str(self.folder), "drainTimeoutMs": "1", **options}
+        return Reader(given, SCHEMA)
+
+    def read(self, **options: str) -> Rows:
+        return self.action(self.load(**options))()
+
+    def action(self, reader: QueueReader) -> Callable[[], Rows]:
+        tasks = reader.partitions()
+
+        def rows() -> Rows:
+            batches = [batch for task in tasks for batch in reader.read(task)]
+            return [(row["offset"], row["body"]) for batch in batches for row in batch.to_pylist()]
+
+        return rows
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    model = Model()
+    monkeypatch.setattr("warren.spark.batch.Catalog", lambda _: Catalog(model))
+    monkeypatch.setattr(
+        "warren.spark.batch.BlockingConnection.open", lambda *_, **__: nullcontext()
+    )
+    return Script(model, tmp_path / "ledger")
+
+
+def forget(script: Script, *starts: int) -> None:
+    for start in starts:
+        os.unlink(script.folder / f"q@{start:020d}.arrow")
+
+
+def test_a_read_begins_behind_what_was_read(script: Script) -> None:
+    script.publish(b"a", b"b")
+    assert script.read() == [(0, b"a"), (1, b"b")]
+
+    script.publish(b"c")
+
+    assert script.read() == [(2, b"c")]
+
+
+def test_replay_begins_with_what_the_ledger_keeps(script: Script) -> None:
+    script.publish(b"a", b"b")
+    script.read()  # and what was to be done with it failed
+    script.publish(b"c")
+    script.read()
+    script.publish(b"d")
+
+    kept = [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    assert script.read(replay="true") == kept
+    assert script.read(replay="true", ledgerRetention="0s") == kept  # nor does it forget
+    assert script.read() == []
+
+
+@pytest.mark.parametrize("since", range(6))
+def test_replay_begins_at_an_offset(script: Script, since: int) -> None:
+    script.publish(b"a", b"b")
+    script.read()
+    script.publish(b"c")
+    script.read()
+    script.publish(b"d")
+
+    rows = [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    # What lies ahead of the ledger's end is what comes next.
+    assert script.read(replay=str(since)) == rows[min(since, 3) :]
+
+
+def test_an_action_on_replayed_rows_can_be_repeated(script: Script) -> None:
+    script.publish(b"a")
+    script.read()
+    script.publish(b"b")
+    rows = script.action(script.load(replay="true"))
+
+    assert rows() == rows() == [(0, b"a"), (1, b"b")]
+
+
+@pytest.mark.parametrize(("gone", "since"), [([0], 0), ([0], 1), ([2], 0), ([2], 2)])
+def test_replay_from_an_offset_that_is_forgotten_is_refused(
+    script: Script, gone: list[int], since: int
+) -> None:
+    for bodies in ((b"a", b"b"), (b"c",), (b"d",)):
+        script.publish(*bodies)
+        script.read()
+    forget(script, *gone)
+
+    with pytest.raises(LedgerPruned, match=f"from offset {since} on: replay=true begins"):
+        script.read(replay=str(since))
+
+
+def test_replay_of_what_there_is_takes_what_there_is(script: Script) -> None:
+    script.publish(b"a")
+    script.read()
+    script.publish(b"b")
+    script.read()
+    forget(script, 0)
+
+    assert script.read(replay="true") == [(1, b"b")]
+
+
+def test_rows_that_are_forgotten_after_the_read_was_planned_are_missed(script: Script) -> None:
+    script.publish(b"a")
+    script.read()
+    script.publish(b"b")
+    script.read()
+    rows = script.action(script.load(replay="true"))
+    forget(script, 0)
+
+    with pytest.raises(LedgerPruned):
+        rows()
+
+
+def test_replay_is_for_batch_reads_with_a_ledger(tmp_path: Path) -> None:
+    given = {"queues": "q", "ledger": str(tmp_path), "replay": "true"}
+    with pytest.raises(ConfigError, match=r"replay.*spark\.read"):
+        QueueStreamReader(given, SCHEMA).initialOffset()
+    with pytest.raises(ConfigError, match=r"replay.*peek does without"):
+        QueueReader({**given, "peek": "true"}, SCHEMA)
+    with pytest.raises(ConfigError, match="true, false or an offset"):
+        QueueReader({**given, "replay": "yes"}, SCHEMA)
