@@ -21,11 +21,10 @@ from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
+from warren.spark.weights import Weights
 
 log = logging.getLogger(__name__)
 
-#: What a message is taken to weigh before any was read.
-_UNKNOWN_BYTES = 4096
 _RETRY_S = 0.2
 #: How often segments are pruned, as a share of how long they are kept.
 _PRUNE_PACE = 0.01
@@ -73,6 +72,7 @@ class Driver:
         self._new_to_ledger: set[str] = set()
         #: The end that was given last: what the ledger holds has been looked for up to there.
         self._given: Positions | None = None
+        self._weights = Weights()
         self._prune_at = 0.0
         self.reported: Offset | None = None
 
@@ -120,12 +120,14 @@ class Driver:
         if self._now_only and self._target is None:
             self._target = everything
         self.reported = offset_of(ledger, {**positions, **everything})
-        limit = rows
-        if octets is not None:
-            streams = [queue for queue in ready if queues[queue].kind == STREAM]
-            by_weight = max(1, octets // self._mean_bytes(positions, ready, streams))
-            limit = by_weight if rows is None else min(rows, by_weight)
-        ends = latest(positions, ready, limit=limit, target=self._target)
+        ends = latest(
+            positions,
+            ready,
+            limit=rows,
+            octets=octets,
+            means=self._means(positions, ready, queues) if octets is not None else None,
+            target=self._target,
+        )
         if not ledger and any(info.kind != STREAM for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
@@ -161,29 +163,19 @@ class Driver:
                     ends[queue] = segment.end
         return ends
 
-    def _mean_bytes(
-        self, positions: Positions, ready: Mapping[str, int], streams: Sequence[str]
-    ) -> int:
-        """What a message weighed lately; of a stream, what the next ones weigh."""
-        weights = [
-            self._asked(partial(stream_weight, queue=queue, at=positions[queue]))
-            for queue in streams
-            if ready[queue]
-        ]
-        if plain := sorted(ready.keys() - set(streams)):
-            weights += self._weights_in_ledger(plain)
-        count = sum(count for count, _ in weights)
-        return max(1, sum(octets for _, octets in weights) // count) if count else _UNKNOWN_BYTES
+    def _means(
+        self, positions: Positions, ready: Mapping[str, int], queues: Mapping[str, QueueInfo]
+    ) -> dict[str, int]:
+        """What a message of each queue weighed lately; of a stream, what the next ones weigh."""
+        streams = {queue for queue in ready if queues[queue].kind == STREAM}
+        if plain := ready.keys() - streams:
+            self._weights.of_queues(self._ledger, plain)
+        ahead = {queue: positions[queue] for queue in streams if ready[queue]}
+        self._weights.of_streams(ahead, self._stream_weight)
+        return self._weights.means(ready)
 
-    def _weights_in_ledger(self, queues: Sequence[str]) -> list[tuple[int, int]]:
-        shelves = self._ledger.shelves()
-        newest = [(queue, shelves.of(queue).starts[-1:]) for queue in queues]
-        segments = [self._ledger.read(queue, start) for queue, starts in newest for start in starts]
-        return [
-            (segment.rows, int(segment.batch.column("body").nbytes))
-            for segment in segments
-            if segment is not None
-        ]
+    def _stream_weight(self, queue: str, at: int) -> tuple[int, int]:
+        return self._asked(partial(stream_weight, queue=queue, at=at))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         ledger = end["ledger"]

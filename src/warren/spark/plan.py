@@ -41,21 +41,46 @@ def shares(ready: Mapping[str, int], limit: int | None) -> dict[str, int]:
     return given
 
 
+def shares_of_octets(
+    ready: Mapping[str, int], means: Mapping[str, int], limit: int
+) -> dict[str, int]:
+    """The same for a limit of octets, by what a message of each queue weighs.
+
+    At least one message of a queue that has any: a heavy one must not wait for ever.
+    """
+    given: dict[str, int] = {}
+    left = limit
+    waiting = sorted(ready.items(), key=lambda item: (item[1] * means[item[0]], item[0]))
+    for place, (queue, count) in enumerate(waiting):
+        fair = left // (len(waiting) - place)
+        given[queue] = min(count, max(1, fair // means[queue]))
+        left = max(0, left - given[queue] * means[queue])
+    return given
+
+
 def latest(
     start: Mapping[str, int],
     ready: Mapping[str, int],
     *,
     limit: int | None,
+    octets: int | None = None,
+    means: Mapping[str, int] | None = None,
     target: Mapping[str, int] | None = None,
 ) -> Positions:
-    """Where the next batch ends. ``target``: where the whole query ends (AvailableNow)."""
+    """Where the next batch ends. ``target``: where the whole query ends (AvailableNow).
+
+    ``octets``: a limit that goes by ``means``, what a message of each queue weighs.
+    """
     there = dict(ready)
     if target is not None:
         there = {
             queue: min(count, target.get(queue, 0) - start.get(queue, 0))
             for queue, count in ready.items()
         }
-    given = shares({queue: max(0, count) for queue, count in there.items()}, limit)
+    given = {queue: max(0, count) for queue, count in there.items()}
+    if octets is not None and means is not None:
+        given = shares_of_octets(given, means, octets)
+    given = shares(given, limit)
     ends = {queue: start.get(queue, 0) + count for queue, count in given.items()}
     # A queue that is not read any more keeps its place: it may come back.
     return {**start, **ends}

@@ -114,3 +114,54 @@ def test_a_stream_may_begin_ahead_of_its_end(monkeypatch: pytest.MonkeyPatch) ->
     planned = driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
 
     assert planned["queues"] == {"s": 100}
+
+
+def weigh_down(ledger: Ledger, queue: str, start: int, rows: int, size: int) -> None:
+    """Write down so many messages of a size."""
+    took = Deliveries()
+    took.bodies = [bytes(size)] * rows
+    took.routes = [b"\0\1q"] * rows
+    took.properties = [b"\0\0"] * rows
+    ledger.write(Segment(queue, start, start + rows, to_batch(took, queue, start, 0)))
+    ledger.settle(queue, start)
+
+
+def test_octets_are_shared_out_by_what_each_queue_weighs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.at(str(tmp_path))
+    start = {"ledger": ledger.create(), "queues": {"light": 20_000, "heavy": 1}}
+    weigh_down(ledger, "light", 0, 20_000, 10)
+    weigh_down(ledger, "heavy", 0, 1, 10 << 20)
+    queues = Queues(light=("classic", 1_000_000), heavy=("classic", 1_000_000))
+    driver = driver_of(monkeypatch, queues, ledger=str(tmp_path))
+
+    planned = driver.latest(start, None, 100 << 20)["queues"]
+
+    light, heavy = planned["light"] - 20_000, planned["heavy"] - 1
+    assert light * 10 + heavy * (10 << 20) <= 110 << 20
+    assert heavy >= 5
+    assert light == 1_000_000  # that is 10 MB: what it leaves is for the other
+
+
+def test_a_segment_is_weighed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.at(str(tmp_path))
+    start = {"ledger": ledger.create(), "queues": {"q": 10}}
+    weigh_down(ledger, "q", 0, 10, 100)
+    driver = driver_of(monkeypatch, Queues(q=("classic", 50)), ledger=str(tmp_path))
+    read: list[int] = []
+    of_disk = Ledger.read
+
+    def counted(self: Ledger, queue: str, at: int) -> Segment | None:
+        read.append(at)
+        return of_disk(self, queue, at)
+
+    monkeypatch.setattr(Ledger, "read", counted)
+
+    ends = [driver.latest(start, None, 2_000)["queues"]["q"] for _ in range(3)]
+    assert ends == [29, 29, 29]  # a body takes four octets more in the ledger
+    assert read == [0]
+
+    weigh_down(ledger, "q", 10, 10, 200)
+    driver.latest(start, None, 2_000)
+    assert read[-1] == 10

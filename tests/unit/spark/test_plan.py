@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.spark.plan import is_pattern, latest, offset_of, positions_of, shares, spread
+from warren.spark.plan import (
+    is_pattern,
+    latest,
+    offset_of,
+    positions_of,
+    shares,
+    shares_of_octets,
+    spread,
+)
 
 COUNTS = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 1000))
 
@@ -72,3 +80,29 @@ def test_tasks_get_about_the_same_number_of_messages() -> None:
 @pytest.mark.parametrize(("name", "pattern"), [("a.b", False), ("a.*", True), ("a?", True)])
 def test_patterns_are_told_from_names(name: str, pattern: bool) -> None:
     assert is_pattern(name) is pattern
+
+
+@pytest.mark.parametrize(
+    ("ready", "means", "limit", "given"),
+    [
+        ({"a": 5, "b": 5}, {"a": 10, "b": 10}, 1000, {"a": 5, "b": 5}),
+        ({"a": 50, "b": 50}, {"a": 10, "b": 100}, 1000, {"a": 50, "b": 5}),
+        ({"a": 500, "b": 50}, {"a": 10, "b": 100}, 1000, {"a": 50, "b": 5}),
+        ({"a": 1, "b": 500}, {"a": 10, "b": 10}, 1000, {"a": 1, "b": 99}),
+        ({"a": 500, "b": 5}, {"a": 10, "b": 9999}, 1000, {"a": 50, "b": 1}),
+        ({"a": 0, "b": 500}, {"a": 10, "b": 10}, 1000, {"a": 0, "b": 100}),
+        ({}, {}, 1000, {}),
+    ],
+)
+def test_octets_are_shared_and_every_queue_gives_something(
+    ready: dict[str, int], means: dict[str, int], limit: int, given: dict[str, int]
+) -> None:
+    assert shares_of_octets(ready, means, limit) == given
+
+
+def test_both_limits_hold() -> None:
+    ready, means = {"a": 500, "b": 500}, {"a": 1, "b": 100}
+
+    ends = latest({}, ready, limit=20, octets=1000, means=means)
+
+    assert ends == {"a": 15, "b": 5}
