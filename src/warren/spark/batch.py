@@ -19,7 +19,7 @@ from warren.spark.ahead import AHEAD, ahead
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
-from warren.spark.driver import default_tasks, mode_of, need_ledger
+from warren.spark.driver import default_tasks, forget, mode_of, need_ledger
 from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
@@ -111,7 +111,7 @@ class QueueReader(DataSourceReader):
                 found = kept_of(ledger, queue, starts, end=ends[queue], since=replay.since)
                 kept |= {queue: found} if found is not None else {}
         if replay is None:  # who reads again may have to do so once more
-            ledger.prune(ends, older_than=time.time() - self._options.retention_s)
+            forget(ledger, ends, self._options.retention_s)
         return ends, kept
 
     # -- in a task -------------------------------------------------------------------------------

@@ -13,7 +13,13 @@ from typing import TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from warren.client.blocking import BlockingConnection
-from warren.errors import ConfigError, LoginRefused, StreamReplaced, VhostRefused
+from warren.errors import (
+    ConfigError,
+    LedgerUnusable,
+    LoginRefused,
+    StreamReplaced,
+    VhostRefused,
+)
 from warren.spark.drain.job import Range
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
@@ -212,11 +218,8 @@ class Driver:
         now = time.monotonic()
         if not end["ledger"] or now < self._prune_at:
             return
-        self._prune_at = now + self._options.retention_s * _PRUNE_PACE
-        older_than = time.time() - self._options.retention_s
-        gone = self._ledger.prune(positions_of(end), older_than=older_than)
-        if gone:
-            log.debug("%d segments pruned from %s", gone, self._ledger.place)
+        if forget(self._ledger, positions_of(end), self._options.retention_s):
+            self._prune_at = now + self._options.retention_s * _PRUNE_PACE
 
     # -- the broker ------------------------------------------------------------------------------
     def _ready(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> dict[str, int]:
@@ -268,6 +271,18 @@ class Driver:
         if self._link is not None:
             self._link.abandon()
             self._link = None
+
+
+def forget(ledger: Ledger, reached: Positions, retention_s: float) -> bool:
+    """Prune a ledger. Nothing waits for it: what can't be done now is for the next time (False)."""
+    try:
+        gone = ledger.prune(reached, older_than=time.time() - retention_s)
+    except LedgerUnusable as error:
+        log.warning("segments that are no longer needed stay for now: %s", error.reason)
+        return False
+    if gone:
+        log.debug("%d segments pruned from %s", gone, ledger.place)
+    return True
 
 
 def mode_of(info: QueueInfo) -> str:

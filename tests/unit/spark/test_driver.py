@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from warren.client.blocking_reader import Deliveries
-from warren.errors import StreamReplaced
+from warren.errors import LedgerUnusable, StreamReplaced
 from warren.spark.deliveries import to_batch
 from warren.spark.driver import Driver
+from warren.spark.ledger.files import LocalFiles
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
@@ -70,6 +72,30 @@ def test_segments_are_kept_as_long_as_retention_says(tmp_path: Path) -> None:
     Driver(SourceOptions.parse(given)).commit({"ledger": identity, "queues": {"q": 10}})
 
     assert ledger.shelves().of("q").starts == [0, 5]
+
+
+def test_a_segment_that_can_not_be_deleted_stays_until_the_next_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger.at(str(tmp_path))
+    end = {"ledger": ledger.create(), "queues": {"q": 10}}
+    given = {"queues": "q", "ledger": str(tmp_path), "ledgerRetention": "1h"}
+    driver = Driver(SourceOptions.parse(given))
+    write_down(ledger, 0, 5, 10)
+    os.utime(tmp_path / "q@00000000000000000000.arrow", (1, 1))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("warren.spark.ledger.files.LocalFiles.delete", stale_handle)
+        driver.commit(end)
+    assert ledger.shelves().of("q").starts == [0, 5, 10]
+    assert "stay for now: Stale file handle" in caplog.text
+
+    driver.commit(end)
+    assert ledger.shelves().of("q").starts == [5, 10]
+
+
+def stale_handle(files: LocalFiles, name: str) -> None:
+    raise LedgerUnusable(files.place, "Stale file handle")
 
 
 @pytest.mark.parametrize(("end", "ready"), [(0, 0), (100, 0), (103, 3)])
