@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,25 +12,20 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE, Tap
-from warren.errors import AccessRefused, LedgerPruned, QueueBusy, WarrenError
+from warren.client.blocking_reader import EXCLUSIVE
+from warren.errors import LedgerPruned
 from warren.spark.ahead import AHEAD, ahead
-from warren.spark.deliveries import to_batch
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.driver import default_tasks, forget, mode_of, need_ledger
 from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
+from warren.spark.peek import peek
 from warren.spark.plan import shares, spread
-from warren.spark.portions import slices
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
-
-#: The most that a queue can be asked to show: AMQP's prefetch has 16 bits.
-_MOST_PEEKED = 65_535
-_QUIET_S = 0.05
 
 
 @dataclass
@@ -146,30 +140,3 @@ def require_kept(ledger: Ledger, ranges: Sequence[Range]) -> None:
         starts = shelves.of(wanted.queue).starts
         if wanted.start not in starts and any(start > wanted.start for start in starts):
             raise LedgerPruned(ledger.place, wanted.queue)
-
-
-def peek(options: SourceOptions, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-    """Look at the messages of queues; they go back in order, flagged redelivered."""
-    for wanted in ranges:
-        with BlockingConnection.open(options.endpoints, name="warren spark peek") as link:
-            tap = link.begin_channel(Tap)
-            tap.start(wanted.queue, wanted.mode, min(_MOST_PEEKED, wanted.end - wanted.start))
-            seen, deadline = 0, time.monotonic() + options.drain_timeout_s
-            while tap.is_open and not (tap.done and tap.consuming):
-                if not link.pump(_QUIET_S):
-                    tap.ask()
-                if len(tap.took) > seen:
-                    seen, deadline = len(tap.took), time.monotonic() + options.drain_timeout_s
-                elif time.monotonic() > deadline:
-                    break
-            if not tap.is_open:
-                raise _refused(wanted.queue, tap.refusal)
-            tap.close()
-        yield from slices(to_batch(tap.took, wanted.queue, 0, int(time.time() * 1e6)))
-
-
-def _refused(queue: str, refusal: WarrenError | None) -> WarrenError:
-    if isinstance(refusal, AccessRefused):
-        return QueueBusy(queue, 0.0)
-    assert refusal is not None
-    return refusal

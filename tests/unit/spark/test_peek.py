@@ -1,0 +1,62 @@
+"""Looking at a queue of the model of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.unit.spark.model_broker import Link, Model
+from warren.spark.drain.job import Range
+from warren.spark.options import SourceOptions
+from warren.spark.peek import peek
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    model = Model()
+    monkeypatch.setattr(
+        "warren.spark.peek.BlockingConnection.open", lambda *_, **__: closing(model.connect())
+    )
+    monkeypatch.setattr(Link, "wait", wait, raising=False)
+    monkeypatch.setattr("warren.spark.peek._MOST_BYTES", 10_000)
+    return model
+
+
+def wait(link: Link, done: Callable[[], bool], timeout_s: float) -> None:
+    while not done():
+        assert link.pump(timeout_s)
+
+
+def shown(model: Model) -> list[bytes]:
+    options = SourceOptions.parse({"queues": "q", "peek": "true", "drainTimeoutMs": "1"})
+    batches: list[Any] = list(peek(options, [Range("q", 0, len(model.queue.ready))]))
+    return [body for batch in batches for body in batch.column("body").to_pylist()]
+
+
+def test_a_look_at_large_messages_ends_before_they_are_too_many(
+    model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(100):
+        model.queue.publish(b"%04d" % number + bytes(996))
+
+    first = shown(model)
+
+    assert [int(body[:4]) for body in first] == list(range(10))
+    assert "of queue 'q' only the first 10 messages are shown" in caplog.text
+    assert [int(message.body[:4]) for message in model.queue.ready] == list(range(100))
+
+
+def test_all_messages_are_shown_that_are_not_too_large(
+    model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(100):
+        model.queue.publish(b"%04d" % number)
+
+    assert [int(body) for body in shown(model)] == list(range(100))
+    assert not caplog.records
+    assert len(model.queue.ready) == 100
