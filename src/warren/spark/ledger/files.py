@@ -1,7 +1,8 @@
 """Where a ledger's files are: what each file system must be able to do, and how it does it.
 
 One thing matters: ``put_new`` makes a file that is whole or not there, never replaces one, and
-returns only when it will survive a power cut. Of two writers of one name, one is told False.
+returns only when it will survive a power cut, as far as the place lets us (HDFS does not). Of two
+writers of one name, one is told False.
 """
 
 from __future__ import annotations
@@ -238,7 +239,10 @@ class OneName(ABC):
 
 
 class ArrowFiles(OneName):
-    """A file system of ``pyarrow.fs`` whose move does not replace: HDFS."""
+    """A file system of ``pyarrow.fs`` whose move does not replace: HDFS.
+
+    What is closed is on several data nodes; pyarrow has no call that waits for their disks.
+    """
 
     def __init__(self, filesystem: arrow_fs.FileSystem, folder: str, place: str) -> None:
         self.place = place
