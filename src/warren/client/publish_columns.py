@@ -8,7 +8,7 @@ message that is published in bulk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import repeat
 from struct import Struct
 from typing import Any
@@ -87,8 +87,13 @@ def _table(value: Iterable[tuple[str, Any]]) -> bytes:
     for key, each in value:
         if len(key.encode()) > 255:
             raise ValueError(f"a key of {len(key.encode())} octets; 255 is the most")
-        pairs[key] = Timestamp(each.timestamp()) if isinstance(each, datetime) else each
+        pairs[key] = _seconds(each) if isinstance(each, datetime) else each
     return encode_table(Table(pairs))
+
+
+def _seconds(value: datetime) -> Timestamp:
+    """A time without a zone is UTC, as in the column ``timestamp``; not the worker's own zone."""
+    return Timestamp((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
 
 
 _ENCODERS: dict[str, Callable[[Any], bytes]] = {

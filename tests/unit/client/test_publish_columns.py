@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any
@@ -71,6 +73,23 @@ def test_headers_keep_their_types() -> None:
     pairs = [("n", 5), ("t", datetime(2026, 1, 1, tzinfo=UTC)), ("b", True), ("x", b"\xff")]
     (listed,) = join_properties({"headers": encode_column("headers", [pairs])}, {}, 1)
     assert decode_properties(listed).headers == {"n": 5, "t": 1767225600, "b": True, "x": b"\xff"}
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XYZ-5")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
+def test_a_header_without_a_time_zone_is_utc_wherever_the_worker_is() -> None:
+    aware = datetime(2026, 1, 1, tzinfo=UTC)
+    pairs = [("aware", aware), ("naive", aware.replace(tzinfo=None))]
+    (listed,) = join_properties({"headers": encode_column("headers", [pairs])}, {}, 1)
+    assert decode_properties(listed).headers == {"aware": 1767225600, "naive": 1767225600}
 
 
 def test_ids_count_the_rows() -> None:
