@@ -238,7 +238,7 @@ def test_a_pattern_without_a_management_api_says_what_to_do(broker: TestBroker) 
 
     with (
         BlockingConnection.open([endpoint(broker)]) as link,
-        pytest.raises(ConfigError, match="managementUri"),
+        pytest.raises(ConfigError, match="managementUrl"),
     ):
         catalog.queues(link)
 

@@ -307,7 +307,7 @@ def test_a_queue_of_which_nobody_tells_the_kind_is_not_read(
     channel.sync()
     options = reader("")
 
-    with pytest.raises(KindUnknown, match=r"permission to configure .* managementUri") as refused:
+    with pytest.raises(KindUnknown, match=r"permission to configure .* managementUrl") as refused:
         read({**options, "queues": queue, "peek": peek})
 
     assert (refused.value.queue, refused.value.user) == (queue, options["user"])

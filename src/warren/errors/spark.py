@@ -236,7 +236,7 @@ class KindUnknown(SourceError):
             f"what kind of queue '{self.queue}' is can't be found out: over AMQP the broker tells "
             f"it only to a user who may configure the queue, and the management API can't be asked "
             f"({self.reason}). Grant user '{self.user}' the permission to configure the queue, or "
-            "set the option managementUri to an API that the user may read "
+            "set the option managementUrl to an API that the user may read "
             "(http://user:password@host:15672)"
         )
 

@@ -159,6 +159,8 @@ READING: tuple[Option, ...] = (
     Option("managementUri", _text, "where the management API is, for patterns and for users who "
            "may not configure the queues",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
+    Option("managementUrl", _text, "the same as `managementUri`; Spark itself hides what is in an "
+           "option of this name", secret=True),
     Option("maxMessagesPerTrigger", whole(1), "the most messages of one micro-batch",
            shown="no limit"),
     Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",
@@ -274,9 +276,16 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 
 
-def _management(uri: str) -> Endpoint:
-    option = "managementUri"
-    found = parse_uri(uri, option)[0]
+def _management(values: Mapping[str, Any]) -> Endpoint | None:
+    uri, url = values["managementUri"], values["managementUrl"]
+    if uri and url:
+        raise ConfigError(
+            "managementUrl", "is the same as 'managementUri': give one of them", SOURCE
+        )
+    if not (uri or url):
+        return None
+    option = "managementUri" if uri else "managementUrl"
+    found = parse_uri(uri or url, option)[0]
     if found.scheme not in ("http", "https"):
         problem = f"begins with {found.scheme}://, not with http:// or https://"
         raise ConfigError(option, problem, SOURCE)
@@ -311,12 +320,11 @@ class SourceOptions:
                               SOURCE)  # fmt: skip
         if values["peek"] and values["replay"]:
             raise ConfigError("replay", "needs the ledger, and peek does without", SOURCE)
-        uri = values["managementUri"]
         return cls(
             endpoints=endpoints(given, values),
             queues=queues,
             ledger=values["ledger"],
-            management_uri=_management(uri) if uri else None,
+            management_uri=_management(values),
             max_messages=values["maxMessagesPerTrigger"],
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],

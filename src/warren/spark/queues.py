@@ -136,7 +136,7 @@ class Catalog:
             raise ConfigError(
                 "queues",
                 f"a pattern needs the management API, which can't be asked ({why(error)}): say "
-                "where it is with the option managementUri, or name the queues one by one",
+                "where it is with the option managementUrl, or name the queues one by one",
                 SOURCE,
             ) from None
         plain = {name: info for name, info in self._known.items() if name in self._options.queues}

@@ -59,6 +59,21 @@ def test_url_is_another_name_of_uri() -> None:
     assert (endpoint.host, endpoint.user, endpoint.vhost) == ("mq", "ann", "v")
 
 
+def test_the_management_api_too_may_be_named_so_that_spark_hides_it() -> None:
+    found = parse(managementUrl="http://ann:secret@mq:1234").management_uri
+
+    assert found == parse(managementUri="http://ann:secret@mq:1234").management_uri
+    assert found is not None
+    assert (found.host, found.port, found.user) == ("mq", 1234, "ann")
+
+
+@pytest.mark.parametrize("name", ["managementUri", "managementUrl"])
+def test_what_is_wrong_with_the_management_api_names_the_option_that_was_given(name: str) -> None:
+    with pytest.raises(ConfigError, match="not with http") as failed:
+        parse(**{name: "amqp://mq"})
+    assert failed.value.option == name
+
+
 @pytest.mark.parametrize("given", ["first", "Last", " next", "0", "17"])
 def test_a_stream_may_begin_where_rabbitmq_says(given: str) -> None:
     assert parse(startingOffset=given).starting_offset == given.strip().lower()
@@ -83,6 +98,8 @@ def test_an_unknown_option_names_the_nearest(given: dict[str, str]) -> None:
 def test_one_address_is_not_given_under_two_names() -> None:
     with pytest.raises(ConfigError, match="give one of them"):
         parse(uri="amqp://a/", url="amqp://b/")
+    with pytest.raises(ConfigError, match="give one of them"):
+        parse(managementUri="http://a", managementUrl="http://b")
 
 
 def test_names_are_read_without_case() -> None:
@@ -129,6 +146,7 @@ def test_without_queues_the_error_says_how_to_name_them() -> None:
         {"uri": "amqp://ann:sesame@mq/"},
         {"password": "sesame"},
         {"managementUri": "http://ann:sesame@mq:15672"},
+        {"managementUrl": "http://ann:sesame@mq:15672"},
     ],
 )
 def test_a_password_shows_nowhere_but_travels_along(given: Any) -> None:
