@@ -23,6 +23,7 @@ from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel, Connection
 from warren.spark.interrupt import Handler, is_waiting
+from warren.spark.java import java_home
 
 pytestmark = [pytest.mark.timeout(180)]
 README = Path(__file__).parents[2] / "README.md"
@@ -39,6 +40,60 @@ def test_a_session_has_arrow_utc_and_this_python(spark: SparkSession) -> None:
 @pytest.mark.spark
 def test_a_session_is_the_one_that_runs_already(spark: SparkSession) -> None:
     assert warren.spark.session() is spark
+
+
+@pytest.mark.spark
+def test_a_session_that_runs_already_keeps_its_settings(spark: SparkSession) -> None:
+    theirs = {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.redaction.options.regex": "(?i)url|hush",
+    }
+    before = {key: spark.conf.get(key) for key in [*theirs, "spark.sql.ansi.enabled"]}
+    try:
+        for key, value in theirs.items():
+            spark.conf.set(key, value)
+        assert warren.spark.session(**{"spark.sql.ansi.enabled": False}) is spark
+        assert {key: spark.conf.get(key) for key in theirs} == theirs
+        assert spark.conf.get("spark.sql.ansi.enabled") == "false"
+    finally:
+        for key, was in before.items():
+            assert was is not None
+            spark.conf.set(key, was)
+
+
+_PROGRAM = """
+import warren.spark
+spark = warren.spark.session("shop")
+for key in ("spark.master", "spark.sql.session.timeZone", "spark.ui.enabled"):
+    print(key, spark.sparkContext.getConf().get(key))
+print("rows", spark.range(3).count())
+"""
+
+
+@pytest.mark.spark
+def test_what_spark_submit_was_told_holds(tmp_path: Path) -> None:
+    program = tmp_path / "shop.py"
+    program.write_text(_PROGRAM)
+    command = [
+        *(Path(sys.executable).with_name("spark-submit"), "--master", "local[3]"),
+        *("--conf", "spark.sql.session.timeZone=Asia/Tokyo", program),
+    ]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "spark.master local[3]",
+        "spark.sql.session.timeZone Asia/Tokyo",
+        "spark.ui.enabled false",
+        "rows 3",
+    ]
 
 
 @pytest.mark.spark

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warren.config import machine_bytes
 from warren.errors import SparkMissing
-from warren.spark import heap
+from warren.spark.heap import heap_for
 from warren.spark.interrupt import stop_queries_at_ctrl_c
 from warren.spark.java import java_home
+from warren.spark.said import MASTER, MEMORY, java_runs, settings_said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,52 +39,79 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
 }
+#: Where it runs if nothing names a master.
+_HERE = "local[2]"
 
 
-def session(app_name: str = "warren", *, master: str = "local[2]", **conf: Any) -> SparkSession:
+def session(app_name: str = "warren", *, master: str | None = None, **conf: Any) -> SparkSession:
     """A Spark session in which ``format("rabbitmq")`` just works.
 
     Sets the workers' Python to this one, finds Java, logs errors only, and uses Arrow and UTC.
     On ``local`` Java gets a quarter of the machine's memory, 1 to 4 GiB, instead of Spark's 1 GiB.
-    ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "8g"})``. With a session
-    already running, that one is returned, as Spark does. Ctrl-C ends ``awaitTermination``: the
-    queries are stopped when their batch is done, or by the next Ctrl-C at once.
+    ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "8g"})``. What neither they
+    nor ``master`` say is as spark-submit, the environment or spark-defaults.conf has it; if they
+    name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
+    when their batch is done, or by the next Ctrl-C at once.
+
+    A session that runs already is returned as it is, but for what ``conf`` says.
 
     Raises:
         SparkMissing: PySpark is not installed.
         JavaMissing: there is no Java that Spark can run on.
     """
     try:
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SparkMissing(str(error)) from None
-    is_new = SparkSession.getActiveSession() is None
-    if is_new:
+    given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
+    # Which session is active is known of this thread only; the context is there for all.
+    if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
+        return SparkSession.builder.config(map=given).getOrCreate()
+    if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in _settings(master, conf).items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    if is_new:
-        stop_queries_at_ctrl_c(spark)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None:
+        given.setdefault(MASTER, master)
+    settings = _settings(given, settings_said())
+    if _is_local(settings[MASTER]):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark = SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
+    stop_queries_at_ctrl_c(spark)
     return spark
 
 
-def _settings(master: str, conf: dict[str, Any]) -> dict[str, str]:
+def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, Any]:
+    """All that a new session is given: what the caller says, then what was said elsewhere."""
+    master = given.get(MASTER) or said.get(MASTER) or _HERE
     settings = dict(_ALWAYS)
-    if master.startswith("local"):
+    if _is_local(master):
         settings |= _LOCAL
-        if not heap.is_said():
-            settings[heap.KEY] = heap.heap_for(machine_bytes())
-    for key, value in conf.items():
-        settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    options = [f"-Dlog4j2.configurationFile={_LOGGING}"]
-    if place := settings.get("spark.local.dir", "").partition(",")[0]:
-        # Spark puts folders beside it that it never removes: they go where its others are.
+        if not java_runs():
+            settings[MEMORY] = heap_for(machine_bytes())
+    for key in said:
+        settings.pop(key, None)
+    settings |= {**given, MASTER: master}
+    place = settings.get("spark.local.dir", "").partition(",")[0]
+    if place:
         Path(place).mkdir(parents=True, exist_ok=True)
-        options.append(f"-Djava.io.tmpdir={place}")
-    settings[_JAVA_OPTIONS] = " ".join([*options, settings.get(_JAVA_OPTIONS, "")]).rstrip()
+    if not java_runs():
+        before = given.get(_JAVA_OPTIONS) or said.get(_JAVA_OPTIONS, "")
+        settings[_JAVA_OPTIONS] = _java_options(place, before)
     return settings
+
+
+def _java_options(place: str, before: str) -> str:
+    options = [f"-Dlog4j2.configurationFile={_LOGGING}"]
+    if place:
+        # Spark puts folders beside it that it never removes: they go where its others are.
+        options.append(f"-Djava.io.tmpdir={place}")
+    return " ".join([*options, before]).rstrip()
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

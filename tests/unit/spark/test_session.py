@@ -13,12 +13,50 @@ import pytest
 import warren.spark
 from warren.errors import SparkMissing
 from warren.spark.interrupt import Handler
+from warren.spark.session import _settings
 
 
 def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(SparkMissing, match=r"pip install 'warren\[spark\]'"):
         warren.spark.session()
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "master"),
+    [
+        ({}, {}, "local[2]"),
+        ({}, {"spark.master": "yarn"}, "yarn"),
+        ({"spark.master": "local[3]"}, {"spark.master": "yarn"}, "local[3]"),
+    ],
+)
+def test_the_master_is_the_callers_then_what_was_said_elsewhere(
+    given: dict[str, str], said: dict[str, str], master: str
+) -> None:
+    assert _settings(given, said)["spark.master"] == master
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://far:7077"])
+def test_a_cluster_gets_nothing_that_is_meant_for_one_machine(master: str) -> None:
+    settings = _settings({}, {"spark.master": master})
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    for key in ("spark.driver.host", "spark.driver.memory", "spark.sql.shuffle.partitions"):
+        assert key not in settings
+
+
+def test_what_was_said_elsewhere_holds_unless_the_caller_says_otherwise() -> None:
+    said = {"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-Dx=y"}
+    assert "spark.ui.enabled" not in _settings({}, said)
+    assert _settings({"spark.ui.enabled": "false"}, said)["spark.ui.enabled"] == "false"
+    assert _settings({}, said)["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
+
+
+def test_under_spark_submit_java_is_as_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    settings = _settings({}, {"spark.master": "local[3]"})
+    assert settings["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.memory" not in settings
+    assert "spark.driver.extraJavaOptions" not in settings
 
 
 def test_ctrl_c_outside_of_a_wait_is_pysparks_to_handle() -> None:
