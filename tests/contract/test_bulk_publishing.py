@@ -223,6 +223,24 @@ def test_what_a_lost_connection_had_not_confirmed_is_published_again(
     assert list(dict.fromkeys(found)) == bodies  # the first of each, in order
 
 
+def test_a_connection_stays_while_nobody_publishes(
+    broker: TestBroker, channel: Channel, name: Callable[[str], str]
+) -> None:
+    # Spark may take longer over its next rows than a broker waits for a sign of life.
+    queue = name("idle")
+    channel.declare(queue)
+    endpoint = Endpoint.from_uri(f"{broker.url}?heartbeat=1")
+    with BlockingPublisher([endpoint]) as bulk:
+        bulk.publish(messages([b"before"], queue))
+        patience = time.monotonic() + 4.5
+        eventually(lambda: time.monotonic() > patience)
+        assert bulk.unconfirmed == 0  # heard meanwhile, too
+        bulk.publish(messages([b"after"], queue))
+        bulk.finish()
+        assert bulk.counts.reconnects == 0
+    assert _drained(broker, queue) == [b"before", b"after"]
+
+
 def _drained(broker: TestBroker, queue: str) -> list[bytes]:
     connection = Connection.open(broker.url)
     try:

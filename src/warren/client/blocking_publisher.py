@@ -18,6 +18,7 @@ from warren.amqp import methods as m
 from warren.amqp.client_hot import encode_message, publish_frame
 from warren.client.blocking import BlockingChannel
 from warren.client.endpoint import Endpoint
+from warren.client.idle_beats import IdleBeats
 from warren.client.publish_columns import CHANNEL, route_of
 from warren.client.publish_connection import PublishConnection
 from warren.errors import (
@@ -29,13 +30,16 @@ from warren.errors import (
     PublisherBlocked,
     Unconfirmed,
     Unroutable,
+    VhostRefused,
     WarrenError,
 )
 
 log = logging.getLogger(__name__)
 
+#: A broker that is not there, or not yet: one that starts has no virtual hosts at first.
+_ABSENT = (HostUnreachable, VhostRefused)
 #: What may be better on another connection, or a moment later.
-_PASSING = (ConnectionLost, ConnectionForced, HostUnreachable, InternalError)
+_PASSING = (*_ABSENT, ConnectionLost, ConnectionForced, InternalError, TimeoutError)
 _CHUNK_BYTES = 1 << 18
 _SLOWEST_RETRY_S = 5.0
 T = TypeVar("T")
@@ -48,6 +52,9 @@ class PublishRules:
     window: int = 5_000
     confirm_timeout_s: float = 60.0
     blocked_timeout_s: float = 300.0
+    #: How long a broker that is gone is tried again. RabbitMQ needs a quarter of a minute to start.
+    reconnect_s: float = 60.0
+    #: How often in a row a message that the broker refuses (basic.nack) is tried again.
     retries: int = 8
     #: fail, drop or deadletter.
     unroutable: str = "fail"
@@ -111,6 +118,8 @@ class BlockingPublisher:
         self._moved_at = time.monotonic()
         self._blocked_since: float | None = None
         self._tries = 0
+        self._failing_since: float | None = None
+        self._idle = IdleBeats()
         self._waits_for_broker = patient
         self._link: PublishConnection | None = None
         self._channel: _ConfirmChannel | None = None
@@ -129,34 +138,43 @@ class BlockingPublisher:
     @property
     def frame_max(self) -> int:
         """The largest frame that the broker takes; connects if need be."""
-        return self._do(lambda: self._connected().session.frame_max)
+        with self._idle.in_use:
+            return self._do(lambda: self._connected().session.frame_max)
 
     def publish(self, messages: Sequence[bytes]) -> None:
         """Send them as the window allows; some may still be unconfirmed on return.
+
+        Heartbeats go on until the next call, however long that takes.
 
         Raises:
             Unroutable, Nacked, Unconfirmed, PublisherBlocked: the broker has not taken a message.
             Refusal: such as an exchange that is not there.
         """
-        if not self.unconfirmed:
-            self._moved_at = time.monotonic()
-        self._waiting.extend(messages)
-        while self._waiting:
-            self._do(self._step)
+        with self._idle.in_use:
+            if not self.unconfirmed:
+                self._moved_at, self._failing_since = time.monotonic(), None
+            self._waiting.extend(messages)
+            while self._waiting:
+                self._do(self._step)
 
     def finish(self) -> None:
         """Return when every message is confirmed."""
-        while self._waiting or self._sent or self._nacked:
-            self._do(self._step)
+        with self._idle.in_use:
+            while self._waiting or self._sent or self._nacked:
+                self._do(self._step)
 
     def close(self) -> None:
-        if self._link is not None:
-            self._link.close()
+        with self._idle.in_use:
+            self._idle.watch(None)
+            if self._link is not None:
+                self._link.close()
 
     def abandon(self) -> None:
         """Drop the connection without a word."""
-        if self._link is not None:
-            self._link.abandon()
+        with self._idle.in_use:
+            self._idle.watch(None)
+            if self._link is not None:
+                self._link.abandon()
 
     def __enter__(self) -> BlockingPublisher:
         return self
@@ -222,6 +240,7 @@ class BlockingPublisher:
         self._nacked.clear()
         # On another channel: one on which RabbitMQ 3.10 publishes to a quorum queue for the first
         # time, while its leader is gone and no other elected, refuses for ever.
+        self._idle.watch(None)
         link.close()
         self._link = self._channel = None
         self._first_tag = 1
@@ -255,7 +274,7 @@ class BlockingPublisher:
     def settle(self, tag: int, multiple: bool, ack: bool) -> None:
         """A confirm: all up to ``tag``, or that one."""
         self._moved_at = time.monotonic()
-        self._tries = 0
+        self._tries, self._failing_since = 0, None
         sent, settled = self._sent, self._settled
         if multiple and ack and not settled:
             count = max(0, min(tag - self._first_tag + 1, len(sent)))
@@ -316,6 +335,8 @@ class BlockingPublisher:
     # -- connections -----------------------------------------------------------------------------
     def _connected(self) -> PublishConnection:
         if self._link is not None:
+            if not self._link.is_open:  # it broke while nobody used it
+                raise self._link.session.failure or ConnectionLost(self._link.address, "it broke")
             return self._link
         link = PublishConnection.open(self._endpoints, name=self._name)
         assert isinstance(link, PublishConnection)
@@ -329,16 +350,21 @@ class BlockingPublisher:
             link.abandon()
             raise
         self._link, self._channel = link, channel
+        self._idle.watch(link)
         self._waits_for_broker = True
         self._moved_at = time.monotonic()
         return link
 
-    def _lose(self, error: WarrenError) -> None:
+    def _lose(self, error: Exception) -> None:
         """The connection is gone: what it had not confirmed waits again, and goes first."""
+        now = time.monotonic()
         self._tries += 1
-        absent = isinstance(error, HostUnreachable) and not self._waits_for_broker
-        if absent or self._tries > self.rules.retries:
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        left_s = self._failing_since + self.rules.reconnect_s - now
+        absent = isinstance(error, _ABSENT) and not self._waits_for_broker
+        if absent or left_s <= 0:
             raise error
+        self._idle.watch(None)
         if self._link is not None:
             self._link.abandon()
             self.counts.reconnects += 1
@@ -353,7 +379,7 @@ class BlockingPublisher:
         self._settled.clear()
         self._first_tag = 1
         log.warning("%s; trying again with %d unconfirmed messages", error, self.unconfirmed)
-        time.sleep(_pause_s(self._tries))
+        time.sleep(min(_pause_s(self._tries), left_s))
 
 
 def _pause_s(tries: int) -> float:

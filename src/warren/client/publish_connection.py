@@ -39,10 +39,20 @@ class PublishConnection(BlockingConnection):
         while self._take():
             continue
 
-    def _poll(self, events: int) -> None:
+    def catch_up(self) -> None:
+        """Read what is there and send a heartbeat if one is due; waits for nothing."""
+        self._socket.settimeout(0)
+        while self._take():
+            continue
+        self._tick()
+        # Where nothing can be written, the broker has more than a heartbeat of ours to read.
+        if self._poll(select.POLLOUT, 0):
+            self.flush()
+
+    def _poll(self, events: int, wait_ms: int = 100) -> bool:
         poll = select.poll()
         poll.register(self._socket, events)
-        poll.poll(100)
+        return bool(poll.poll(wait_ms))
 
     def _take(self) -> bool:
         """Work through one read, if there is something to read."""

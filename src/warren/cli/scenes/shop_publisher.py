@@ -39,7 +39,7 @@ def encode(events: list[Event], routes: Routes, frame_max: int) -> list[bytes]:
 
 def publish(url: str, count: int, rate: float) -> None:
     # Without the broker there is nothing to do: no second try.
-    rules = PublishRules(retries=0)
+    rules = PublishRules(reconnect_s=0, retries=0)
     with BlockingPublisher([Endpoint.from_uri(url)], rules, name="shop") as publisher:
         routes, started = Routes(mandatory=True), time.monotonic()
         for first in range(0, count, _AT_ONCE):

@@ -47,8 +47,10 @@ SINK: tuple[Option, ...] = (
     *WRITING,
     Option("blockedTimeoutMs", whole(1), "how long to wait for a broker that is short of "
            "memory or disk", 300_000),
-    Option("retries", whole(0), "how often in a row to try again after a lost connection or "
-           "a refused message", 8),
+    Option("reconnectTimeoutMs", whole(0), "how long to try to reach a broker that has gone "
+           "away", 60_000),
+    Option("retries", whole(0), "how often in a row to try a message again that the broker "
+           "refuses", 8),
     *DEFAULTS.values(),
 )  # fmt: skip
 
@@ -86,6 +88,7 @@ class SinkOptions:
                 window=values["confirmWindow"],
                 confirm_timeout_s=values["confirmTimeoutMs"] / 1000,
                 blocked_timeout_s=values["blockedTimeoutMs"] / 1000,
+                reconnect_s=values["reconnectTimeoutMs"] / 1000,
                 retries=values["retries"],
                 unroutable=unroutable,
                 dead_letter_exchange=values["deadLetterExchange"] or "",
