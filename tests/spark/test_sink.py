@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -285,21 +285,63 @@ def test_a_broker_that_is_not_there_is_named_at_once_with_the_remedy(
     assert "trying again" not in capfd.readouterr().err
 
 
+@pytest.fixture
+def gathered(spark: SparkSession) -> Iterator[None]:
+    """Spark keeps what its Python processes log."""
+    enabled = "spark.sql.pyspark.worker.logging.enabled"
+    spark.conf.set(enabled, "true")
+    yield
+    spark.conf.set(enabled, "false")
+
+
+def told(spark: SparkSession) -> list[str]:
+    """What the sink has logged."""
+    logs = spark.tvf.python_worker_logs()
+    return [row.msg for row in logs.where("logger = 'warren.spark.sink.writer'").collect()]
+
+
+@pytest.mark.usefixtures("gathered")
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)
 def test_tasks_tell_their_rate_in_the_log_that_spark_gathers(
-    spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
+    spark: SparkSession,
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
 ) -> None:
     queue = name("told")
     channel.declare(queue)
-    enabled = "spark.sql.pyspark.worker.logging.enabled"
-    spark.conf.set(enabled, "true")
-    try:
-        save(
-            spark.range(50).coalesce(1).selectExpr("CAST(id AS STRING) AS body"),
-            broker,
-            routingKey=queue,
-        )
-        told = spark.tvf.python_worker_logs().where("logger = 'warren.spark.sink.writer'").collect()
-    finally:
-        spark.conf.set(enabled, "false")
-    assert any("50 rows confirmed" in row.msg for row in told)
+    rows = spark.range(50).coalesce(1).selectExpr("CAST(id AS STRING) AS body")
+
+    save(rows, broker, routingKey=queue)
+
+    tasks = [line for line in told(spark) if line.startswith("task ")]
+    assert any("50 rows confirmed" in line for line in tasks)
+
+
+@pytest.mark.usefixtures("gathered")
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_a_micro_batch_tells_its_sum_without_what_no_queue_took(
+    spark: SparkSession,
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
+    tmp_path: Path,
+) -> None:
+    queue = name("sum")
+    channel.declare(queue)
+    spark.range(0, 50, 1, 2).selectExpr("CAST(id AS STRING) AS value").write.text(
+        str(tmp_path / "in")
+    )
+    rows = spark.readStream.text(str(tmp_path / "in")).selectExpr(
+        "value AS body", f"if(value < 43, '{queue}', 'nowhere') AS routing_key"
+    )
+    options = {"uri": broker.url, "onUnroutable": "drop", "checkpointLocation": f"{tmp_path}/c"}
+
+    writer = rows.writeStream.format("rabbitmq").options(**options)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+
+    own = SparkSession(spark.sparkContext, query._jsq.streamingQuery().sparkSessionForStream())
+    (batch,) = [line for line in told(own) if line.startswith("batch 0:")]
+    assert batch.startswith("batch 0: 43 rows confirmed in ")
+    assert batch.endswith("/s), 7 dropped")

@@ -61,8 +61,7 @@ class _Sink:
         self._write_id = _write_id(options, schema, streaming=streaming)
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
-        if _GATHERED in os.environ:
-            log.setLevel(logging.INFO)
+        _speak_up()
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         query = _query(context) or self._run_id
@@ -159,8 +158,15 @@ def _remedies() -> Iterator[None]:
         ) from None
 
 
+def _speak_up() -> None:
+    """Each process has a log of its own: that of a task, and the one that commits."""
+    if _GATHERED in os.environ:
+        log.setLevel(logging.INFO)
+
+
 def _told(done: Sequence[Published]) -> str:
-    rows = sum(each.rows for each in done)
+    """A sum over tasks; rows that no queue took are not among the confirmed ones."""
+    rows = sum(each.rows - each.dropped - each.dead_lettered for each in done)
     seconds = max((each.seconds for each in done), default=0.0)
     more = [
         f"{count} {word}"
@@ -185,9 +191,11 @@ class BatchWriter(DataSourceArrowWriter):
         return self._sink.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _speak_up()
         log.info("%s", _done(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _speak_up()
         log.warning("aborted; some rows may have been published: %s", _done(messages))
 
 
@@ -204,9 +212,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self._sink.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        _speak_up()
         log.info("batch %d: %s", batchId, _done(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        _speak_up()
         log.warning(
             "batch %d aborted; some rows may have been published: %s", batchId, _done(messages)
         )
