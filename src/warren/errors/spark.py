@@ -172,7 +172,7 @@ class QueueBusy(SourceError):
     def __str__(self) -> str:
         return (
             f"queue '{self.queue}' has had another consumer for {self.waited_s:g} s, and order "
-            "and exactly-once need it alone: stop the other one (`warren list consumers` or the "
+            "and exactly-once need it alone: stop the other one (`warren consumers list` or the "
             "management page shows it), or give Spark a queue of its own bound to the same exchange"
         )
 
