@@ -46,12 +46,16 @@ def die_if_asked(ledger: str, point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def crashing(drain: Drain) -> Drain:
+    """The same drain, made as ever, that dies when it is asked to."""
+    place = drain._ledger.place
+    drain._probe = lambda point, _: die_if_asked(place, point)
+    return drain
+
+
 class CrashingReader(QueueStreamReader):
     def drain(self, ledger: Ledger, run: str) -> Drain:
-        place = ledger.place
-        return Drain(
-            self._options, ledger, run=run, probe=lambda point, _: die_if_asked(place, point)
-        )
+        return crashing(super().drain(ledger, run))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from super().read(partition)
@@ -65,10 +69,7 @@ class CrashingReader(QueueStreamReader):
 
 class CrashingBatchReader(QueueReader):
     def drain(self, ledger: Ledger, run: str) -> Drain:
-        def probe(point: str, _: str) -> None:
-            die_if_asked(ledger.place, point)
-
-        return Drain(self._options, ledger, run=run, own_only=True, probe=probe)
+        return crashing(super().drain(ledger, run))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from super().read(partition)
