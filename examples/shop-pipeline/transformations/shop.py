@@ -1,7 +1,10 @@
-"""The shop as a Spark Declarative Pipeline: queues to tables, by message type."""
+"""The shop as a Spark Declarative Pipeline: queues to tables, by message type, and results back."""
 
+import gzip
 import os
+import zlib
 
+import pyarrow as pa
 from pyspark import pipelines as dp
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -13,6 +16,8 @@ LEDGER = os.environ.get("SHOP_LEDGER", "/tmp/shop-pipeline/ledger")
 TYPES = ("order", "payment")
 FIELDS = ("order_id", "country", "cents")
 SCHEMA = "order_id INT, country STRING, cents INT, _bad STRING"
+#: What the quarantine keeps of a message: enough to publish it again.
+KEPT = ("message_id", "queue", "offset", "type", "content_encoding", "body")
 
 
 @dp.table(comment="Every message as it came, once")
@@ -26,16 +31,32 @@ def events() -> DataFrame:
     )
 
 
+def text_of(body: bytes, encoding: str | None) -> tuple[str | None, str | None]:
+    try:
+        return (gzip.decompress(body) if encoding == "gzip" else body).decode(), None
+    except (OSError, EOFError, zlib.error):
+        return None, "not gzip, as its content encoding says"
+    except UnicodeDecodeError:
+        return None, "not UTF-8"
+
+
+@f.arrow_udf("text STRING, problem STRING")
+def unpacked(bodies: pa.Array, encodings: pa.Array) -> pa.Array:
+    """Bodies as text, or what is wrong with them."""
+    pairs = zip(bodies.to_pylist(), encodings.to_pylist(), strict=True)
+    found = [dict(zip(("text", "problem"), text_of(*pair), strict=True)) for pair in pairs]
+    return pa.array(found, pa.struct([("text", pa.string()), ("problem", pa.string())]))
+
+
 def reason() -> Column:
     """Why a row belongs in no table; null if it belongs in one.
 
     Every message must get a reason or a table. What is compared with null is neither true nor
     false, so a type that is not there needs a line of its own.
     """
-    found = f.when(f.col("content_encoding").isNotNull(), "packed")
+    found = f.when(f.col("problem").isNotNull(), f.col("problem"))
     found = found.when(f.col("type").isNull(), "no type")
     found = found.when(~f.col("type").isin(*TYPES), "unknown type")
-    found = found.when(~f.is_valid_utf8(f.col("body").cast("string")), "not UTF-8")
     found = found.when(f.length("body") == 0, "empty")
     found = found.when(
         f.col("row").isNull() | f.col("row._bad").isNotNull(), "not JSON, or of other types"
@@ -46,8 +67,10 @@ def reason() -> Column:
 
 
 def parsed() -> DataFrame:
-    row = f.from_json(f.col("body").cast("string"), SCHEMA, {"columnNameOfCorruptRecord": "_bad"})
-    return spark.readStream.table("events").withColumn("row", row).withColumn("reason", reason())
+    unpacks = unpacked("body", "content_encoding").alias("unpacked")
+    rows = spark.readStream.table("events").select(*KEPT, unpacks).select(*KEPT, "unpacked.*")
+    row = f.from_json("text", SCHEMA, {"columnNameOfCorruptRecord": "_bad"})
+    return rows.withColumn("row", row).withColumn("reason", reason())
 
 
 def typed(kind: str) -> DataFrame:
@@ -67,11 +90,26 @@ def payments() -> DataFrame:
 
 @dp.table(comment="What could not be read, and why")
 def quarantine() -> DataFrame:
-    columns = ["queue", "offset", "message_id", "type", "content_encoding", "body", "reason"]
-    return parsed().where(f.col("reason").isNotNull()).select(columns)
+    return parsed().where(f.col("reason").isNotNull()).select(*KEPT, "reason")
 
 
 @dp.materialized_view
 def sold() -> DataFrame:
     totals = (f.count("*").alias("orders"), f.sum("cents").alias("cents"))
     return spark.read.table("orders").groupBy("country").agg(*totals)
+
+
+dp.create_sink(
+    "results",
+    "rabbitmq",
+    {"url": BROKER, "exchange": "shop.results", "contentType": "application/json", "type": "sold"},
+)
+
+
+@dp.append_flow(target="results")
+def publish() -> DataFrame:
+    """Each order that is good: at least once, with its own id, which tells a repetition."""
+    rows = spark.readStream.table("orders")
+    body = f.to_json(f.struct(*FIELDS)).alias("body")
+    key = f.concat(f.lit("sold."), "country").alias("routing_key")
+    return rows.select(body, key, "message_id")
