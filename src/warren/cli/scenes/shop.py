@@ -28,7 +28,7 @@ from warren.cli.scenes.stage import Stage
 _PATIENCE_S = 300.0
 #: Events, events a second, rows a micro-batch.
 _LONG, _SHORT = (60_000, 5_000, 12_000), (9_000, 4_000, 3_000)
-#: Shares of the events: when a worker that reads is killed, and when any if none was seen.
+#: Shares of the events: when a worker at work is killed, and when any if none was seen.
 _KILL_AFTER, _KILL_ANY_AFTER = 0.3, 0.6
 
 
@@ -176,9 +176,9 @@ class _Show:
         return self._link.call(passive, methods.QueueDeclareOk).message_count
 
     def _kill(self, *, anybody: bool) -> None:
-        """kill -9 a worker that is reading a queue at this moment, or ``anybody``."""
+        """kill -9 a worker that is connected to the broker at this moment, or ``anybody``."""
         spark = self._cast.processes["spark"].pid
-        found = busy_workers(spark, self._port) or (workers(spark) if anybody else [])
-        for pid in found[:1]:
+        busy = busy_workers(spark, self._port)
+        for pid in (busy or (workers(spark) if anybody else []))[:1]:
             os.kill(pid, signal.SIGKILL)
-            self._picture.killed(pid)
+            self._picture.killed(pid, busy=bool(busy))

@@ -46,12 +46,15 @@ class Picture:
         elif kind == "reasons":
             self.reasons = facts["rows"]
 
-    def killed(self, pid: int) -> None:
+    def killed(self, pid: int, *, busy: bool) -> None:
+        """``busy``: it had a connection to the broker, to read a queue or to publish."""
         self.victim = pid
-        self._note(
-            f"[bold red]kill -9 {pid}[/], a Python worker of Spark that was reading a queue; "
-            "Spark has its task done again"
+        told = (
+            "that was talking to the broker; Spark has its task done again"
+            if busy
+            else "that was not talking to the broker; none was caught doing so"
         )
+        self._note(f"[bold red]kill -9 {pid}[/], a Python worker of Spark {told}")
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
