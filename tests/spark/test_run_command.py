@@ -20,6 +20,9 @@ import warren
 from tests.spark.test_examples import COUNT, CUT, EXAMPLES, command
 from tests.support.eventually import eventually
 from tests.support.spark_cluster import QUICK_JAVA
+from warren.cli.main import main
+from warren.pipeline.count import BatchCount
+from warren.pipeline.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -72,6 +75,35 @@ def rows(project: Path, table: str) -> list[dict[str, Any]]:
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     said, complained = process.communicate(timeout=180)
     return process.returncode, said, complained
+
+
+def test_the_exit_code_tells_the_broker_from_the_file(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the page has it; what comes after Spark has started is in the tests below."""
+
+    def code(file: str, url: str) -> int:
+        return main(["run", "--check", str(project / file), "--url", url])
+
+    with warren.Broker.in_thread() as broker:
+        stranger = broker.url.replace("guest:guest", "guest:wrong")
+        assert code("pipeline.yaml", "amqp://guest:guest@127.0.0.1:9/") == 1
+        assert code("pipeline.yaml", stranger) == 1
+        assert code("pipeline.yaml", broker.url) == 2  # it has none of the queues
+        assert code("none.yaml", broker.url) == 2
+        assert code("pipeline.yaml", "nonsense") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_sum_that_does_not_add_up_is_an_exit_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Run, "check", lambda *_: None)
+    monkeypatch.setattr(Run, "run", lambda run, once: run.total)
+    monkeypatch.setattr(BatchCount, "adds_up", False)
+
+    assert main(["run", "--once", str(project / "pipeline.yaml")]) == 1
+    assert "IT DOES NOT ADD UP" in capsys.readouterr().out
 
 
 @pytest.mark.slow
