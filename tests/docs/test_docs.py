@@ -213,20 +213,47 @@ def test_a_page_is_in_the_table_of_contents(page: Path) -> None:
 
 
 # -- flows ---------------------------------------------------------------------------------------
-HOPS = sorted(
-    {
-        (file, name)
-        for page in (ROOT / "docs" / "internals").glob("*.md")
-        for file, names in re.findall(r"`([\w/]+\.py): ([\w., ]+)`", page.read_text())
-        for name in names.split(", ")
-    }
-)
+INTERNALS = sorted((ROOT / "docs" / "internals").glob("*.md"))
+
+
+def names(page: str) -> list[str]:
+    """What stands in backticks, in one line each however it is broken."""
+    text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    return [" ".join(name.split()) for name in re.findall(r"`([^`]+)`", text)]
+
+
+def hops(page: str) -> list[tuple[str, str]]:
+    """File and name of each function, class or attribute that a page leads to."""
+    found = [re.fullmatch(r"([\w/]+\.py): ([\w., ]+)", name) for name in names(page)]
+    return [(hop[1], name) for hop in found if hop for name in hop[2].split(", ")]
+
+
+HOPS = sorted({hop for page in INTERNALS for hop in hops(page.read_text())})
 
 
 @pytest.mark.parametrize(("file", "name"), HOPS, ids=lambda part: part)
 def test_a_hop_of_a_flow_is_in_the_source(file: str, name: str) -> None:
     scope: list[ast.stmt] = ast.parse((ROOT / "src" / "warren" / file).read_text()).body
-    for word in name.split("."):
+    *owners, last = name.split(".")
+    for word in owners:
         found = [node for node in scope if getattr(node, "name", None) == word]
         assert found, f"{file} has no {name}"
         scope = getattr(found[0], "body", [])
+    defined = {getattr(node, "name", None) for node in scope}
+    assert last in defined | (attributes(scope) if owners else set()), f"{file} has no {name}"
+
+
+def attributes(scope: list[ast.stmt]) -> set[str | None]:
+    """What the methods of a class set on ``self``."""
+    every = [node for each in scope for node in ast.walk(each) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in every if isinstance(node.ctx, ast.Store)}
+
+
+@pytest.mark.parametrize("page", INTERNALS, ids=pages.name_of)
+def test_a_method_of_a_flow_is_named_with_its_file(page: Path) -> None:
+    alone = [name for name in names(page.read_text()) if re.fullmatch(r"_?[A-Z]\w*\.\w+", name)]
+    assert alone == []
+
+
+def test_a_hop_that_is_broken_over_a_line_is_seen() -> None:
+    assert hops("so `a/b.py:\n   C.d, C.e` and `C.f`") == [("a/b.py", "C.d"), ("a/b.py", "C.e")]
