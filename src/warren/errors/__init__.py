@@ -26,7 +26,7 @@
         StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
-                                      LedgerInUse  LedgerMismatch  LedgerPruned
+                                      LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
         QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  KindUnknown  OffsetGone
         StreamReplaced
       RowsNotTaken                    a Spark sink publishes where nothing is there
@@ -136,6 +136,7 @@ from warren.errors.spark import (
     KindUnknown,
     LedgerDamaged,
     LedgerError,
+    LedgerGap,
     LedgerGone,
     LedgerInUse,
     LedgerMismatch,
@@ -193,6 +194,7 @@ __all__ = [
     "KindUnknown",
     "LedgerDamaged",
     "LedgerError",
+    "LedgerGap",
     "LedgerGone",
     "LedgerInUse",
     "LedgerMismatch",

@@ -131,6 +131,24 @@ class LedgerPruned(LedgerError):
         )
 
 
+class LedgerGap(LedgerError):
+    """Rows that Spark asks for are no longer in the ledger, though later ones are."""
+
+    def __init__(self, place: str, queue: str, at: int, later: int) -> None:
+        super().__init__(place, queue, at, later)
+        self.place, self.queue, self.at, self.later = place, queue, at, later
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger {self.place} no longer has the rows of queue '{self.queue}' from offset "
+            f"{self.at} on, though it has those from {self.later} on: the checkpoint is older than "
+            "the ledger, or a segment was deleted. Nothing was taken from the queue for it. Use "
+            "the newest checkpoint, or put the segment back; or start with a new checkpoint and "
+            "delete the ledger's file 'owner.json': the new query begins with the oldest rows that "
+            "the ledger keeps (delete segments that stand before a gap)"
+        )
+
+
 class QueueMissing(SourceError):
     """A queue that is to be read is not there."""
 

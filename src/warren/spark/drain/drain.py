@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from math import inf
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, 
 from warren.errors import (
     AccessRefused,
     ConnectionLost,
+    LedgerGap,
     LedgerInUse,
     NotFound,
     QueueBusy,
@@ -28,15 +30,10 @@ from warren.errors import (
 )
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
-from warren.spark.drain.job import (
-    FIRST_PART,
-    Job,
-    Range,
-    keys_of_redelivered,
-    lowest_priority,
-)
+from warren.spark.drain.job import Job, Range, keys_of_redelivered, lowest_priority
+from warren.spark.drain.parts import Parts
 from warren.spark.drain.turns import Turns
-from warren.spark.ledger.ledger import Ledger, Settled, Shelf
+from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
 from warren.spark.ledger.segment import Segment
 from warren.spark.ledger.writers import SegmentWriters
@@ -53,11 +50,10 @@ _TOGETHER_BYTES = 4 << 20
 _TOGETHER_S = 0.05
 #: Octets of bodies in one segment at the most, whatever comes.
 _MOST_BYTES = 256 << 20
-#: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
-_WEIGHTS: dict[tuple[str, str], int] = {}
-_MOST_WEIGHTS = 10_000
 _QUIET_S = 0.02
 _RETRY_S = 0.05
+#: A look at what the ledger keeps counts for so long, while the connection lives.
+_LOOK_COUNTS_S = 10.0
 
 Probe = Callable[[str, str], None]
 
@@ -85,6 +81,7 @@ class Drain:
         self._options = options
         self._ledger = ledger
         self._again = Again(ledger, options.retention_s)
+        self._parts = Parts(ledger, options.prefetch)
         self._run = run
         self._own_only = own_only
         self._retried = retried
@@ -95,6 +92,8 @@ class Drain:
         self._probe = probe
         self._busy_s = busy_s
         self._writers = SegmentWriters(ledger)
+        #: When it was last seen that the ledger keeps what our ranges begin with.
+        self._looked_at = -inf
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
@@ -108,7 +107,7 @@ class Drain:
     def _segments(self, ranges: Iterable[Range]) -> Iterator[Segment]:
         jobs: list[Job] = []
         for wanted in ranges:
-            job = Job(wanted, wanted.start, wanted.mode, self._first_part(wanted.queue))
+            job = Job(wanted, wanted.start, wanted.mode, self._parts.first(wanted.queue))
             job.suspicious = wanted.suspicious
             job.unsure = self._retried or wanted.suspicious
             yield from self._written(job)
@@ -117,6 +116,7 @@ class Drain:
         shelves = self._ledger.shelves()
         for job in jobs:
             self._doubt(job, shelves.of(job.queue))
+        yield from self._require_kept(jobs, shelves)
         if any(job.resolving for job in jobs):
             self._ledger.sync()
         try:
@@ -131,8 +131,24 @@ class Drain:
             if self._own_only and segment.run != self._run:
                 raise LedgerInUse(self._ledger.place, segment.run, self._run)
             job.at = segment.end
-            job.part = self._part_size(segment)
+            job.part = self._parts.after(segment)
             yield segment
+
+    def _require_kept(self, jobs: list[Job], shelves: Shelves) -> Iterator[Segment]:
+        """Raises LedgerGap where the ledger has later rows of a queue, and not those that are next.
+
+        We are an attempt that slept, or the checkpoint is an old one: what is in the queue now
+        must not fill a range that Spark is through with.
+        """
+        self._looked_at = time.monotonic()
+        for job in jobs:
+            shelf = shelves.of(job.queue)
+            if job.at >= job.range.end or shelf.has(job.at) or shelf.after(job.at) is None:
+                continue
+            yield from self._written(job)  # perhaps another attempt was writing them
+            later = shelf.after(job.at)
+            if job.at < job.range.end and later is not None:
+                raise LedgerGap(self._ledger.place, job.queue, job.at, later)
 
     def _doubt(self, job: Job, shelf: Shelf) -> None:
         """Segments whose acknowledgement the broker may not have read are cleared up first."""
@@ -146,7 +162,11 @@ class Drain:
             group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
-                    for segment in self._drain(self.connection.link, group):
+                    link = self.connection.link
+                    # Once we are connected: who sleeps behind this finds the connection gone.
+                    if time.monotonic() - self._looked_at > _LOOK_COUNTS_S:
+                        yield from self._require_kept(group, self._ledger.shelves())
+                    for segment in self._drain(link, group):
                         self.connection.works()
                         yield segment
                 except BROKEN as error:
@@ -154,6 +174,7 @@ class Drain:
 
     def _try_again(self, error: Exception, jobs: list[Job]) -> None:
         """After a lost connection: everything is as the ledger says. Raises when it is too long."""
+        self._looked_at = -inf
         if not self.connection.lost(error):
             if not all(job.is_safe or job.finished for job in jobs):
                 raise error
@@ -446,7 +467,7 @@ class Drain:
         assert tap is not None
         job.settling = None
         job.at = settled.end
-        job.part = self._part_size(settled)
+        job.part = self._parts.after(settled)
         if job.at < job.range.end and not tap.held:
             job.reach = 0
             tap.go_on(job.mode, job.wanted)
@@ -468,21 +489,3 @@ class Drain:
         yield from self._written(job)
         self._doubt(job, self._ledger.shelves().of(job.queue))
         self._ledger.sync()
-
-    # -- how much at once ------------------------------------------------------------------------
-    def _first_part(self, queue: str) -> int:
-        mean = _WEIGHTS.get((self._ledger.place, queue))
-        return self._part_of(mean) if mean else min(FIRST_PART, self._options.prefetch)
-
-    def _part_size(self, segment: Segment) -> int:
-        rows = segment.rows
-        if not rows:
-            return self._first_part(segment.queue)
-        mean = max(1, segment.octets // rows)
-        if len(_WEIGHTS) >= _MOST_WEIGHTS:
-            _WEIGHTS.clear()
-        _WEIGHTS[self._ledger.place, segment.queue] = mean
-        return self._part_of(mean)
-
-    def _part_of(self, mean: int) -> int:
-        return max(1, min(self._options.prefetch, self._ledger.files.segment_bytes // mean))

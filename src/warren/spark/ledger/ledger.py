@@ -92,6 +92,16 @@ class Shelf:
     def in_doubt(self) -> list[int]:
         return [start for start in self.starts if start not in self.settled]
 
+    def has(self, start: int) -> bool:
+        """Is there a segment that begins just there?"""
+        at = bisect_right(self.starts, start)
+        return at > 0 and self.starts[at - 1] == start
+
+    def after(self, start: int) -> int | None:
+        """Where the next segment behind ``start`` begins; None if there is none."""
+        at = bisect_right(self.starts, start)
+        return self.starts[at] if at < len(self.starts) else None
+
 
 class Shelves(dict[str, Shelf]):
     """Shelves by the stem of their files' names."""

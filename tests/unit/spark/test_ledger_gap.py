@@ -1,0 +1,102 @@
+"""A range whose segments are forgotten is not filled with what is in the queue now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.spark.test_exactly_once_model import OPTIONS, Job
+from warren.errors import LedgerGap
+from warren.spark import portions, task_connection
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(str(tmp_path / "ledger"), "exclusive")
+
+
+def publish(job: Job, count: int) -> None:
+    for _ in range(count):
+        job.broker.queue.publish(b"%d" % job.broker.queue.published)
+
+
+def batches(job: Job, until: int) -> None:
+    """Batches of eight, committed and forgotten at once."""
+    while job.position < until:
+        publish(job, 8)
+        job.batch(None)
+        job.ledger.prune({"q": job.position}, older_than=float("inf"))
+
+
+def drain(job: Job, **more: Any) -> Drain:
+    return Drain(OPTIONS, job.ledger, connect=job.broker.connect, reconnect_s=60, **more)
+
+
+def test_an_old_checkpoint_takes_nothing_from_the_queue(job: Job) -> None:
+    batches(job, 40)
+    publish(job, 3)
+
+    with pytest.raises(LedgerGap, match="'q' from offset 8 on, though it has those from 36 on"):
+        list(drain(job).rows([Range("q", 8, 16)]))
+
+    assert len(job.broker.queue.ready) == 3
+    assert job.ledger.shelves().of("q").starts == [36]
+
+
+def test_a_gap_within_a_range_is_not_filled(job: Job) -> None:
+    publish(job, 12)
+    job.batch(None)
+    publish(job, 3)
+    job.ledger.files.delete("q@00000000000000000004.arrow")
+
+    handed_out = []
+    with pytest.raises(LedgerGap, match="from offset 4 on"):
+        for batch in drain(job).rows([Range("q", 0, 12)]):
+            handed_out += batch.column("body").to_pylist()
+
+    assert handed_out == [b"0", b"1", b"2", b"3"]
+    assert len(job.broker.queue.ready) == 3
+
+
+def test_an_attempt_that_slept_until_its_batch_was_forgotten_takes_nothing(job: Job) -> None:
+    publish(job, 8)
+    sleeper = drain(job).rows([Range("q", 0, 8)])
+    next(sleeper)
+    job.broker.links[-1].abandon()  # the broker hangs up
+    job.batch(None)
+    batches(job, 24)
+    publish(job, 3)
+
+    with pytest.raises(LedgerGap, match="from offset 4 on"):
+        list(sleeper)
+
+    assert len(job.broker.queue.ready) == 3
+
+
+def test_segments_that_another_attempt_writes_while_they_are_listed_are_no_gap(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(job, 12)
+    everything = job.disk.names
+    others = [job.attempt]
+
+    def names() -> list[str]:
+        """The list is made while files are: it has a later one, and not those before it."""
+        if others:
+            others.pop()(12)
+            return [name for name in everything() if "@00000000000000000008" in name]
+        return everything()
+
+    monkeypatch.setattr(job.disk, "names", names)
+
+    assert job.attempt(12) == [b"%d" % number for number in range(12)]
