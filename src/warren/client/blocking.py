@@ -269,8 +269,10 @@ class BlockingConnection:
         half of the reader's time is waking up, and the broker's processor is taken for it. Who
         ``gather``s lets them come together first while many come.
         """
-        self.flush()
         session = self.session
+        if session.state == "closed" and session.failure is not None:
+            raise session.failure
+        self.flush()
         now = time.monotonic()
         deadline = session.next_deadline()
         wait_s = timeout_s if deadline is None else min(timeout_s, max(0.001, deadline - now))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,16 +22,20 @@ class _Failed:
         self.error = error
 
 
-def ahead(items: Iterator[T], depth: int) -> Iterator[T]:
+def _nothing() -> None:
+    """There is nothing to keep alive."""
+
+
+def ahead(items: Iterator[T], depth: int, keep_alive: Callable[[], None] = _nothing) -> Iterator[T]:
     """The same items, made by a thread of their own that is at most ``depth`` items ahead.
 
-    Also keeps the connection alive that the items come over, while Spark takes its time and there
-    is room for one more.
+    While there is no room for one more, that same thread calls ``keep_alive`` every half second:
+    a broker hangs up on who is silent, however long Spark takes.
     """
     done: queue.Queue[object] = queue.Queue(depth)
     unwanted = threading.Event()
     thread = threading.Thread(
-        target=_work, args=(items, done, unwanted), name="warren drain", daemon=True
+        target=_work, args=(items, done, unwanted, keep_alive), name="warren drain", daemon=True
     )
     thread.start()
     try:
@@ -44,11 +48,16 @@ def ahead(items: Iterator[T], depth: int) -> Iterator[T]:
         thread.join()
 
 
-def _work(items: Iterator[T], done: queue.Queue[object], unwanted: threading.Event) -> None:
+def _work(
+    items: Iterator[T],
+    done: queue.Queue[object],
+    unwanted: threading.Event,
+    keep_alive: Callable[[], None],
+) -> None:
     last: object = _END
     try:
         for item in items:
-            if not _put(done, item, unwanted):
+            if not _put(done, item, unwanted, keep_alive):
                 break
     except BaseException as error:  # noqa: BLE001 - whatever it is, the reader raises it
         last = _Failed(error)
@@ -56,14 +65,20 @@ def _work(items: Iterator[T], done: queue.Queue[object], unwanted: threading.Eve
         close = getattr(items, "close", None)
         if close is not None:
             close()
-    _put(done, last, unwanted)
+    _put(done, last, unwanted, _nothing)
 
 
-def _put(done: queue.Queue[object], item: object, unwanted: threading.Event) -> bool:
+def _put(
+    done: queue.Queue[object],
+    item: object,
+    unwanted: threading.Event,
+    keep_alive: Callable[[], None],
+) -> bool:
     while not unwanted.is_set():
         try:
             done.put(item, timeout=_LOOK_S)
         except queue.Full:
+            keep_alive()
             continue
         return True
     return False

@@ -123,8 +123,9 @@ class QueueReader(DataSourceReader):
             return rows
         ledger = Ledger.at(need_ledger(self._options))
         require_kept(ledger, queues)
-        drained = self.drain(ledger, partition.run).rows(queues)
-        return chain(rows, kept_rows(ledger, partition.kept), ahead(drained, AHEAD))
+        drain = self.drain(ledger, partition.run)
+        drained = ahead(drain.rows(queues), AHEAD, drain.connection.keep_alive)
+        return chain(rows, kept_rows(ledger, partition.kept), drained)
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         return Drain(self._options, ledger, run=run, own_only=True)

@@ -114,7 +114,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         query = query_id()
         if query:
             ledger.claim(f"query {query}")
-        return chain(rows, ahead(self.drain(ledger, query).rows(queues), AHEAD))
+        drain = self.drain(ledger, query)
+        return chain(rows, ahead(drain.rows(queues), AHEAD, drain.connection.keep_alive))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         context = TaskContext.get()

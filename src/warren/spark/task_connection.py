@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from warren.client.blocking import BlockingConnection
-from warren.errors import ClientError, ConnectionForced
+from warren.errors import ClientError, ConnectionForced, WarrenError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,22 @@ class TaskConnection:
     def works(self) -> None:
         """Something came over it: from here on, it has as long again."""
         self._failing_since = None
+
+    def keep_alive(self) -> None:
+        """Read what is there, and send a heartbeat if one is due.
+
+        For the thread that uses the connection, while it waits for something else. A broker hangs
+        up also on who does not read. What breaks is found by the next use.
+        """
+        link = self._link
+        if link is None or not link.is_open:
+            return
+        try:
+            while link.pump(0.0):
+                pass
+            link.flush()
+        except WarrenError as error:
+            log.debug("connection lost while a task waited: %s", error)
 
     def lost(self, error: Exception) -> bool:
         """Let go of what broke; False when that has gone on for too long to try again."""

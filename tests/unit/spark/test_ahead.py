@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from warren.spark import ahead as ahead_module
 from warren.spark.ahead import ahead
 
 
@@ -52,3 +53,22 @@ def test_who_stops_reading_stops_the_work() -> None:
 
     assert ended.is_set()
     assert not [thread for thread in threading.enumerate() if thread.name == "warren drain"]
+
+
+def test_the_thread_that_waits_for_room_keeps_the_connection_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ahead_module, "_LOOK_S", 0.001)
+    beats: list[str] = []
+    enough = threading.Event()
+
+    def beat() -> None:
+        beats.append(threading.current_thread().name)
+        if len(beats) >= 3:
+            enough.set()
+
+    items = ahead(iter(range(9)), 2, beat)
+    assert next(items) == 0
+    assert enough.wait(10)  # nobody takes the next
+    assert list(items) == [*range(1, 9)]
+    assert set(beats) == {"warren drain"}

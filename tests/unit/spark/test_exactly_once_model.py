@@ -72,6 +72,8 @@ class Job:
         self.suspicious = True
         #: Messages of a batch at most.
         self.limit = 100
+        #: Spark takes its time over rows, so the connection is kept alive; each second attempt.
+        self.slow = False
 
     def attempt(
         self, end: int, *, point: str | None = None, crashes: int = 1, retried: bool = True
@@ -89,8 +91,11 @@ class Job:
             busy_s=1.0, retried=retried,
         )  # fmt: skip
         rows: list[bytes] = []
+        self.slow = not self.slow
         for batch in drain.rows([Range("q", self.position, end, self.mode, self.suspicious)]):
             rows += batch.column("body").to_pylist()
+            if self.slow:
+                drain.connection.keep_alive()
             probe(HANDED_OUT, "q")
         return rows
 

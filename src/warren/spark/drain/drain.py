@@ -204,6 +204,8 @@ class Drain:
             full: list[tuple[Job, Tap]] = []
             for job in left:
                 yield from self._advance(job, came, full)
+            # While rows were handed out, the connection was read: a channel may be closed by now.
+            full = [(job, tap) for job, tap in full if tap.is_open]
             if full and self._is_time_to_write(full, left):
                 yield from self._write(link, full)
 
@@ -270,6 +272,8 @@ class Drain:
 
     # -- a queue that is not ours ----------------------------------------------------------------
     def _refused(self, job: Job, tap: Tap) -> Iterator[Segment]:
+        if tap.failure is not None and not tap.connection.is_open:
+            raise tap.failure  # with all the others
         job.tap = None
         if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
             raise ConnectionLost(tap.connection.address, str(tap.refusal))
