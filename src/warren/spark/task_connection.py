@@ -16,6 +16,8 @@ RECONNECT_S = 60.0
 #: What says that a connection broke, or could not be made.
 BROKEN = (ClientError, ConnectionForced, TimeoutError)
 _PAUSE_S = 0.2
+#: A broker that was heard so lately, and lets us in again at once, was not restarted in between.
+_BRIEFLY_S = 1.0
 
 
 class TaskConnection:
@@ -28,13 +30,30 @@ class TaskConnection:
         self._reconnect_s = reconnect_s
         self._link: BlockingConnection | None = None
         self._failing_since: float | None = None
+        #: It is not the first one, or not made at once; who has judged that sets it back.
+        self.made_again = False
+        #: Since the one before it, the broker may have been restarted.
+        self.restarted = False
+        self._was_down = False
+        #: The one before it: where it led, and when the broker was last heard.
+        self._before: tuple[str, float] | None = None
 
     @property
     def link(self) -> BlockingConnection:
         """The connection, made if there is none."""
         if self._link is None or not self._link.is_open:
-            self._link = self._connect()
+            self.abandon()
+            link = self._connect()
+            self.restarted = self._was_down or self._is_news(link)
+            self.made_again = self.made_again or self._was_down or self._before is not None
+            self._link, self._was_down = link, False
         return self._link
+
+    def _is_news(self, link: BlockingConnection) -> bool:
+        if self._before is None:
+            return False
+        address, heard_at = self._before
+        return link.address != address or time.monotonic() - heard_at > _BRIEFLY_S
 
     def works(self) -> None:
         """Something came over it: from here on, it has as long again."""
@@ -60,6 +79,7 @@ class TaskConnection:
         """Let go of what broke; False when that has gone on for too long to try again."""
         now = time.monotonic()
         self._failing_since = self._failing_since or now
+        self._was_down = self._was_down or self._link is None
         self.abandon()
         if now - self._failing_since > self._reconnect_s:
             return False
@@ -70,6 +90,7 @@ class TaskConnection:
     def abandon(self) -> None:
         """Close it without a word, as a crash would."""
         if self._link is not None:
+            self._before = self._link.address, self._link.session.heard_at
             self._link.abandon()
             self._link = None
 

@@ -6,6 +6,7 @@ it flushes, so a cut may come between any two of them; what it is told, it hears
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -148,9 +149,14 @@ class Link:
         self.broker = broker
         self.session = self
         self.is_open = True
+        self.address = "model"
         self._sent: list[tuple[int, Any]] = []
         self._inbox: list[Callable[[], None]] = []
         self._holders: dict[int, Holder] = {}
+
+    @property
+    def heard_at(self) -> float:
+        return time.monotonic()
 
     # -- what a drain calls ----------------------------------------------------------------------
     def begin_channel(self, kind: Callable[[Any], Any]) -> Any:
@@ -167,13 +173,14 @@ class Link:
 
     def flush(self) -> None:
         if not self.is_open:
-            raise ConnectionLost("model", "cut")
+            raise self._gone()
         while self._sent:
             if self.broker.cut_now():
                 self.abandon()
                 if self.broker.forget_at_cut:
                     self.broker.queue.crash(self.broker.forget_at_cut)
-                raise ConnectionLost("model", "cut")
+                    self.broker.down = True
+                raise self._gone()
             if self.broker.return_now():
                 self._return_all()
             number, method = self._sent.pop(0)
@@ -187,6 +194,13 @@ class Link:
         for hear in heard:
             hear()
         return bool(heard)
+
+    def _gone(self) -> ConnectionLost:
+        """The client has found out."""
+        error = ConnectionLost("model", "cut")
+        for holder in self._holders.values():
+            holder.channel.lost(error)
+        return error
 
     def close(self) -> None:
         self.abandon()
@@ -283,6 +297,8 @@ class Model:
         self.frames_to_cut: int | None = None
         #: Then the broker is dead, and has forgotten so many acknowledgements.
         self.forget_at_cut = 0
+        #: It needs a moment to start again: the next who connects is refused.
+        self.down = False
         #: After so many frames it takes back what it gave out; the connection stays.
         self.frames_to_return: int | None = None
         #: So many questions more are answered by "nothing, and nobody": the queue's leader is not
@@ -295,7 +311,8 @@ class Model:
         self.links: list[Link] = []
 
     def connect(self) -> Any:
-        if self.frames_to_cut == -1:
+        was_down, self.down = self.down, False
+        if was_down:
             raise HostUnreachable("model", "down")
         self.links.append(Link(self))
         return self.links[-1]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tests.unit.client.wire_model import connected
 from warren.amqp.frames import HEARTBEAT_FRAME
 from warren.errors import ConnectionLost
+from warren.spark import task_connection
 from warren.spark.task_connection import TaskConnection
 
 
@@ -44,3 +50,71 @@ def test_what_broke_meanwhile_is_found_by_the_next_use(
 
 def test_there_is_nothing_to_keep_alive_before_it_is_made() -> None:
     TaskConnection(lambda: pytest.fail("nobody asked for it")).keep_alive()
+
+
+class Link:
+    """A connection of which it is known where it leads, and when the broker was heard."""
+
+    is_open = True
+
+    def __init__(self, address: str, heard_s_ago: float) -> None:
+        self.address = address
+        self.session = SimpleNamespace(heard_at=time.monotonic() - heard_s_ago)
+
+    def abandon(self) -> None:
+        self.is_open = False
+
+
+def answering(*answers: Link | Exception) -> Callable[[], Any]:
+    left = list(answers)
+
+    def connect() -> Any:
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return connect
+
+
+@pytest.mark.parametrize(
+    ("heard_s_ago", "failures", "address", "restarted"),
+    [
+        (0.0, 0, "a", False),  # it was cut
+        (0.0, 1, "a", True),  # nobody was there for a moment
+        (0.0, 0, "b", True),  # nor at the first of our addresses
+        (9.0, 0, "a", True),  # nobody knows since when it was gone
+    ],
+)
+def test_a_broker_that_lets_us_in_again_at_once_was_not_restarted(
+    monkeypatch: pytest.MonkeyPatch,
+    heard_s_ago: float,
+    failures: int,
+    address: str,
+    restarted: bool,
+) -> None:
+    monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    down = ConnectionLost("a", "cut")
+    before, after = Link("a", heard_s_ago), Link(address, 0.0)
+    connection = TaskConnection(answering(before, *[down] * failures, after))
+    assert connection.link is before
+    assert not connection.made_again
+
+    connection.lost(down)
+    for _ in range(failures):
+        with pytest.raises(ConnectionLost):
+            _ = connection.link
+        connection.lost(down)
+
+    assert connection.link is after
+    assert (connection.made_again, connection.restarted) == (True, restarted)
+
+
+def test_a_broker_that_was_not_there_at_first_may_have_been_restarted() -> None:
+    connection = TaskConnection(answering(ConnectionLost("a", "down"), Link("a", 0.0)))
+    with pytest.raises(ConnectionLost):
+        _ = connection.link
+    connection.lost(ConnectionLost("a", "down"))
+
+    assert connection.link is not None
+    assert (connection.made_again, connection.restarted) == (True, True)

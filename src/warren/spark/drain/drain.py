@@ -130,7 +130,7 @@ class Drain:
         for segment in self._ledger.chain(job.queue, job.at, job.range.end):
             if self._own_only and segment.run != self._run:
                 raise LedgerInUse(self._ledger.place, segment.run, self._run)
-            job.at = segment.end
+            job.at, job.held = segment.end, []
             job.part = self._parts.after(segment)
             yield segment
 
@@ -162,7 +162,7 @@ class Drain:
             group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
-                    link = self.connection.link
+                    link = self._connected(group)
                     # Once we are connected: who sleeps behind this finds the connection gone.
                     if time.monotonic() - self._looked_at > _LOOK_COUNTS_S:
                         yield from self._require_kept(group, self._ledger.shelves())
@@ -181,13 +181,15 @@ class Drain:
             for job in jobs:
                 job.give_up_clearing()
         for job in jobs:
-            if job.tap is not None:
-                job.reach_for(job.tap.window)
-            job.tap, job.leaving = None, False
-            job.suspicious, job.unsure, job.blind, job.had_fresh = True, True, True, False
-            if job.settling is not None and not job.clearing:
-                job.resolving.append(job.settling)
-            job.settling = None
+            job.lose()
+
+    def _connected(self, jobs: list[Job]) -> BlockingConnection:
+        link = self.connection.link
+        if self.connection.made_again:
+            self.connection.made_again = False
+            for job in jobs:
+                job.connected_again(restarted=self.connection.restarted)
+        return link
 
     # -- one connection --------------------------------------------------------------------------
     def _drain(self, link: BlockingConnection, jobs: list[Job]) -> Iterator[Segment]:
@@ -337,7 +339,8 @@ class Drain:
         known = set(found.dropped)
         if job.looking:
             left = [index for index in range(len(keys)) if index not in known]
-            again = match_settled([keys[index] for index in left], job.recent)
+            back = [keys[index] for index in left]
+            again = match_settled(back, job.recent, shortest=job.least_run(back))
             known.update(left[index] for index in again)
         dropped = sorted(took.redelivered[index] for index in known)
         if dropped:
@@ -374,7 +377,7 @@ class Drain:
         # What is in doubt may come yet, and must not be taken for new: another time.
         postponed = job.blind and len(job.resolved) < len(job.resolving)
         if job.looking:
-            job.suspicious = False
+            job.trust()
         job.resolving, job.resolved, job.looking, job.recent = [], [], False, []
         job.look_at = 0
         job.leave(tap)
@@ -469,7 +472,8 @@ class Drain:
     def _take_more(self, job: Job, settled: Segment) -> None:
         tap = job.tap
         assert tap is not None
-        job.settling = None
+        job.settling, job.held = None, []
+        job.trust()
         job.at = settled.end
         job.part = self._parts.after(settled)
         if job.at < job.range.end and not tap.held:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ MOST_UNACKED = 65_535
 FIRST_PART = 1_000
 #: How often a window is taken once more because messages in it seem to have come again.
 MOST_RETAKES = 3
+#: So many messages are remembered of those that we held when a connection broke.
+_MOST_HELD = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,13 @@ class Job:
     #: The broker may have been restarted since the last drain; and it looks like it.
     suspicious: bool = False
     looking: bool = False
-    #: What the youngest settled segments hold, while looking.
+    #: It is suspicious only because our connection broke, for a moment.
+    brief: bool = False
+    #: What the youngest settled segments hold, while looking; and how many of them must come back.
     recent: list[Key] = field(default_factory=list)
+    shortest: int = 1
+    #: The first messages that we held, and nobody before us, when the connection broke.
+    held: list[Key] = field(default_factory=list)
     #: Segments of the ledger that were read, by start.
     known: dict[int, Known] = field(default_factory=dict)
     #: Messages to take at least while looking.
@@ -144,6 +152,50 @@ class Job:
         """Compare, next, what comes with these."""
         self.recent, self.look_at = recent, at_least
         self.looking, self.had_fresh = True, False
+
+    def lose(self) -> None:
+        """The connection is gone, and with it what we held."""
+        if self.tap is not None:
+            self.reach_for(self.tap.window)
+            self._remember(self.tap)
+        self.tap, self.leaving = None, False
+        self.unsure, self.blind, self.had_fresh = True, True, False
+        if self.settling is not None and not self.clearing:
+            self.resolving.append(self.settling)
+        self.settling = None
+
+    def _remember(self, tap: Tap) -> None:
+        took = tap.took
+        fresh = min(took.redelivered, default=len(took))
+        if fresh and not tap.settling:
+            took.keep(min(fresh, _MOST_HELD))
+            self.held = keys_of(to_batch(took, self.queue, 0, 0))
+
+    def connected_again(self, *, restarted: bool) -> None:
+        """After a broken connection: may the broker have forgotten what it had read?
+
+        A broker that was not away forgets nothing. Of a queue that lives elsewhere in a cluster we
+        don't know, but it forgets an acknowledgement as a whole.
+        """
+        if restarted:
+            self.suspicious, self.brief = True, False
+        elif self.mode == SINGLE_ACTIVE and not self.suspicious:
+            self.suspicious = self.brief = True
+
+    def trust(self) -> None:
+        """What came was compared with what was taken before it."""
+        self.suspicious = self.brief = False
+
+    def least_run(self, returned: Sequence[Key]) -> int:
+        """How many that look like the last taken must come back, in order, to be those.
+
+        What begins with the messages that we held when the connection broke is no such run: they
+        were not acknowledged, and come back as they must.
+        """
+        held = self.held[: len(returned)]
+        if held and list(returned[: len(held)]) == held:
+            return len(self.recent) + 1
+        return self.shortest
 
     def sees_nothing(self, tap: Tap) -> bool:
         """Nothing came, which may mean that we wait behind one who is gone.

@@ -120,13 +120,16 @@ def _subsequence(rows: Sequence[Key], returned: Sequence[Key]) -> list[int] | No
     return None
 
 
-def match_settled(returned: Sequence[Key], recent: Sequence[Key]) -> frozenset[int]:
+def match_settled(
+    returned: Sequence[Key], recent: Sequence[Key], *, shortest: int = 1
+) -> frozenset[int]:
     """Which messages a broker gives out again that forgot acknowledgements when it was killed.
 
     It forgets the last ones: what comes back is the end of what was ever taken, in order, in
     front of all else. That run is dropped if none of its messages looks like another one, taken or
-    returned; and, wherever it stands, a message with an id of its own. Two equal messages are never
-    taken for one: doubling one is better than losing one.
+    returned, and if there are as many as ``shortest``; and, wherever it stands, a message with an
+    id of its own. Two equal messages are never taken for one: doubling one is better than losing
+    one.
     """
     alike, back = Counter(recent), Counter(returned)
     first = {key: index for index, key in reversed(list(enumerate(returned)))}
@@ -135,7 +138,9 @@ def match_settled(returned: Sequence[Key], recent: Sequence[Key]) -> frozenset[i
         for key, index in first.items()  # a row stands for one message only
         if alike[key] == 1 and key[_MESSAGE_ID] is not None  # type: ignore[index]
     }
-    dropped.update(range(_forgotten(returned, recent, alike, back)))
+    length = _forgotten(returned, recent, alike, back)
+    if length >= shortest:
+        dropped.update(range(length))
     return frozenset(dropped)
 
 

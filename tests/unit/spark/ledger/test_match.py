@@ -59,6 +59,13 @@ def test_what_a_killed_broker_forgot_is_the_end_of_what_was_taken(
     assert sorted(match_settled(rows(returned), rows(recent))) == dropped
 
 
+@pytest.mark.parametrize(("returned", "dropped"), [("dxy", []), ("cdx", []), ("bcdx", [0, 1, 2])])
+def test_a_run_that_is_too_short_is_others_that_look_alike(
+    returned: str, dropped: list[int]
+) -> None:
+    assert sorted(match_settled(rows(returned), rows("abcd"), shortest=3)) == dropped
+
+
 @given(st.text("abcde", max_size=6), st.text("abcde", max_size=8))
 def test_the_run_that_was_forgotten_is_found_as_if_every_length_were_tried(
     returned: str, recent: str
