@@ -3,10 +3,12 @@ message comes out once, in order. Hypothesis prints what led to a failure."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -358,3 +360,34 @@ def test_a_queue_whose_leader_is_out_of_sight_is_not_taken_for_an_empty_one(tmp_
 
     assert job.attempt(3) == [b"0", b"1", b"2"]
     assert job.broker.queue.ready == [], "the segment in doubt was cleared up"
+
+
+@pytest.mark.parametrize("heartbeat", ["0", "10"])
+@pytest.mark.parametrize("behind_s", [0, 3600])
+def test_a_segment_in_doubt_is_not_settled_by_the_clock_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heartbeat: str, behind_s: int
+) -> None:
+    options = SourceOptions.parse(
+        {"queues": "q", "prefetch": "4", "drainTimeoutMs": "200", "heartbeat": heartbeat}
+    )
+    monkeypatch.setitem(globals(), "OPTIONS", options)
+    job = Job(str(tmp_path / "ledger"), "single active", quorum=True)
+    job.suspicious = False
+    for number in range(4):
+        job.broker.queue.publish(b"%d" % number)
+    job.broker.late_frames = 10**9  # the broker does not hear that the machine is gone
+    with monkeypatch.context() as other:  # whose clock is behind ours
+        clock = SimpleNamespace(monotonic=time.monotonic, time=lambda: time.time() - behind_s)
+        other.setattr(drain_module, "time", clock)
+        with pytest.raises(Crash):
+            job.attempt(4, point="after segment", retried=False)
+    job.broker.links[-1].abandon()
+    job.broker.late_frames = 0
+
+    assert job.attempt(4) == [b"0", b"1", b"2", b"3"]
+    job.broker.queue.hear_all()
+    job.position = 4
+    job.broker.queue.publish(b"4")
+
+    assert job.attempt(12) == [b"4"]
+    assert job.ledger.shelves().of("q").in_doubt == []
