@@ -15,7 +15,7 @@ from typing import Any
 from warren.amqp import methods as m
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingChannel
-from warren.errors import AccessRefused, ConnectionLost, HostUnreachable
+from warren.errors import AccessRefused, ConnectionLost, HostUnreachable, NotFound
 
 
 @dataclass
@@ -213,9 +213,14 @@ class Link:
     # -- what the broker does --------------------------------------------------------------------
     def _work(self, holder: Holder, method: Any) -> None:
         queue = self.broker.queue
+        if holder.closed:
+            return
         if method == "close":
             self._drop(holder)
             holder.tell(holder.channel.closed, None)
+        elif isinstance(method, m.QueueDeclare) and method.queue in self.broker.missing:
+            self._drop(holder)
+            holder.tell(holder.channel.closed, NotFound("queue", method.queue, "/"))
         elif isinstance(method, m.QueueDeclare):
             waiting = 0 if queue.quorum else len(queue.waiting)  # it doesn't count those
             consumers = int(queue.consumer is not None) + waiting
@@ -299,6 +304,8 @@ class Model:
         self.forget_at_cut = 0
         #: It needs a moment to start again: the next who connects is refused.
         self.down = False
+        #: Queues that are not there; every other name is that of the one queue.
+        self.missing: set[str] = set()
         #: After so many frames it takes back what it gave out; the connection stays.
         self.frames_to_return: int | None = None
         #: So many questions more are answered by "nothing, and nobody": the queue's leader is not

@@ -105,3 +105,25 @@ def test_what_a_broker_forgot_that_was_away_is_known(tmp_path: Path, held: bool)
             job.broker.links[-1].pump(0.0)
 
     assert drained(tmp_path, "abcdefgh", die, EXCLUSIVE) == "abcdefgh"
+
+
+def test_a_queue_whose_turn_comes_after_a_restart_is_suspected_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain_module, "_AT_ONCE", 1)
+    job = Job(str(tmp_path / "ledger"), EXCLUSIVE)
+    for letter in "abc":
+        job.broker.queue.publish(letter.encode())
+    assert job.attempt(3) == [b"a", b"b", b"c"]
+    job.position = 3
+    # The model has one queue: the other one is missing, and so is the broker at first. It forgets
+    # two acknowledgements meanwhile.
+    job.broker.queue.crash(2)
+    job.broker.queue.publish(b"d")
+    job.broker.missing = {"away"}
+    job.broker.down = True
+    drain = Drain(OPTIONS, job.ledger, connect=job.broker.connect, retried=False)
+
+    rows = list(drain.rows([Range("away", 0, 5), Range("q", 3, 8)]))
+
+    assert [body for batch in rows for body in batch.column("body").to_pylist()] == [b"d"]

@@ -162,7 +162,7 @@ class Drain:
             group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
-                    link = self._connected(group)
+                    link = self._connected(jobs[first:])
                     # Once we are connected: who sleeps behind this finds the connection gone.
                     if time.monotonic() - self._looked_at > _LOOK_COUNTS_S:
                         yield from self._require_kept(group, self._ledger.shelves())
@@ -184,6 +184,7 @@ class Drain:
             job.lose()
 
     def _connected(self, jobs: list[Job]) -> BlockingConnection:
+        """The connection; what a new one may mean concerns those whose turn is yet to come, too."""
         link = self.connection.link
         if self.connection.made_again:
             self.connection.made_again = False

@@ -178,7 +178,7 @@ class Job:
         don't know, but it forgets an acknowledgement as a whole.
         """
         if restarted:
-            self.suspicious, self.brief = True, False
+            self.suspicious, self.unsure, self.brief = True, True, False
         elif self.mode == SINGLE_ACTIVE and not self.suspicious:
             self.suspicious = self.brief = True
 
