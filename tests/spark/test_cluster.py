@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.spark_cluster import Driver
 from tests.support.wire import Channel, Connection
 from warren.client.blocking import BlockingConnection
-from warren.errors import ConnectionLost
+from warren.errors import QueueUnavailable
 from warren.spark.queues import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -134,7 +134,7 @@ def test_a_queue_whose_node_is_down_is_not_taken_for_deleted(
                 catalog.queues(link)
                 assert catalog.ready(link) == {queue: 0}
         assert sum(queue in told for told in caplog.messages) == 1
-        with pytest.raises(ConnectionLost, match="down or inaccessible"):
+        with pytest.raises(QueueUnavailable, match="down or inaccessible"):
             task.run(queue, 0, 10, reconnect_s=0.5)
         assert task.in_doubt(queue) == [0]
     finally:

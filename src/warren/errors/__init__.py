@@ -27,8 +27,8 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
-        QueueMissing  QueueBusy  QueueAutoDeletes  NotSingleActive  KindUnknown  OffsetGone
-        StreamReplaced
+        QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
+        KindUnknown  OffsetGone  StreamReplaced
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -149,6 +149,7 @@ from warren.errors.spark import (
     QueueAutoDeletes,
     QueueBusy,
     QueueMissing,
+    QueueUnavailable,
     RowsNotTaken,
     SourceError,
     SparkMissing,
@@ -230,6 +231,7 @@ __all__ = [
     "QueueAutoDeletes",
     "QueueBusy",
     "QueueMissing",
+    "QueueUnavailable",
     "Refusal",
     "Reject",
     "ResourceError",

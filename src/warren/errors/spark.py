@@ -180,6 +180,21 @@ class QueueAutoDeletes(SourceError):
         )
 
 
+class QueueUnavailable(SourceError):
+    """The node of a cluster that a queue lives on is down."""
+
+    def __init__(self, queue: str, waited_s: float, reason: str) -> None:
+        super().__init__(queue, waited_s, reason)
+        self.queue, self.waited_s, self.reason = queue, waited_s, reason
+
+    def __str__(self) -> str:
+        return (
+            f"queue '{self.queue}' has not been there for {self.waited_s:g} s ({self.reason}): its "
+            "messages are on a node that is down. Start that node again, and the query; nothing "
+            "that is in the ledger is read twice. A quorum queue can do without one of its nodes"
+        )
+
+
 class QueueBusy(SourceError):
     """Somebody else consumes from the queue."""
 

@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 RECONNECT_S = 60.0
 #: What says that a connection broke, or could not be made.
 BROKEN = (ClientError, ConnectionForced, TimeoutError)
-_PAUSE_S = 0.2
+#: Longer each time: what was on its way is given out once more each time, and some queues count.
+_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 #: A broker that was heard so lately, and lets us in again at once, was not restarted in between.
 _BRIEFLY_S = 1.0
 
@@ -30,6 +31,7 @@ class TaskConnection:
         self._reconnect_s = reconnect_s
         self._link: BlockingConnection | None = None
         self._failing_since: float | None = None
+        self._failures = 0
         #: It is not the first one, or not made at once; who has judged that sets it back.
         self.made_again = False
         #: Since the one before it, the broker may have been restarted.
@@ -57,7 +59,7 @@ class TaskConnection:
 
     def works(self) -> None:
         """Something came over it: from here on, it has as long again."""
-        self._failing_since = None
+        self._failing_since, self._failures = None, 0
 
     def keep_alive(self) -> None:
         """Read what is there, and send a heartbeat if one is due.
@@ -84,7 +86,8 @@ class TaskConnection:
         if now - self._failing_since > self._reconnect_s:
             return False
         log.warning("connection lost in a task (%s); connecting again", error)
-        time.sleep(_PAUSE_S)
+        time.sleep(min(_PAUSE_S * 2**self._failures, _LONGEST_PAUSE_S))
+        self._failures = min(self._failures + 1, 10)
         return True
 
     def abandon(self) -> None:

@@ -15,7 +15,13 @@ from typing import Any
 from warren.amqp import methods as m
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingChannel
-from warren.errors import AccessRefused, ConnectionLost, HostUnreachable, NotFound
+from warren.errors import (
+    AccessRefused,
+    ConnectionLost,
+    HostUnreachable,
+    NotFound,
+    Unavailable,
+)
 
 
 @dataclass
@@ -221,6 +227,9 @@ class Link:
         elif isinstance(method, m.QueueDeclare) and method.queue in self.broker.missing:
             self._drop(holder)
             holder.tell(holder.channel.closed, NotFound("queue", method.queue, "/"))
+        elif isinstance(method, m.QueueDeclare) and method.queue in self.broker.away:
+            self._drop(holder)
+            holder.tell(holder.channel.closed, Unavailable("its home node is down"))
         elif isinstance(method, m.QueueDeclare):
             waiting = 0 if queue.quorum else len(queue.waiting)  # it doesn't count those
             consumers = int(queue.consumer is not None) + waiting
@@ -306,6 +315,8 @@ class Model:
         self.down = False
         #: Queues that are not there; every other name is that of the one queue.
         self.missing: set[str] = set()
+        #: The same of queues whose node is down.
+        self.away: set[str] = set()
         #: After so many frames it takes back what it gave out; the connection stays.
         self.frames_to_return: int | None = None
         #: So many questions more are answered by "nothing, and nobody": the queue's leader is not

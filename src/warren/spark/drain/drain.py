@@ -20,17 +20,18 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
 from warren.errors import (
     AccessRefused,
-    ConnectionLost,
     LedgerGap,
     LedgerInUse,
     NotFound,
     QueueBusy,
     QueueMissing,
+    QueueUnavailable,
     Unavailable,
 )
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
-from warren.spark.drain.job import Job, Range, keys_of_redelivered, lowest_priority
+from warren.spark.drain.doubt import none_left
+from warren.spark.drain.job import Job, Range, keys_of_redelivered
 from warren.spark.drain.parts import Parts
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
@@ -91,6 +92,7 @@ class Drain:
         self.connection = TaskConnection(connect, reconnect_s)
         self._probe = probe
         self._busy_s = busy_s
+        self._reconnect_s = reconnect_s
         self._writers = SegmentWriters(ledger)
         #: When it was last seen that the ledger keeps what our ranges begin with.
         self._looked_at = -inf
@@ -199,8 +201,9 @@ class Drain:
             if not left:
                 return
             now = time.monotonic()
+            self._give_up_waiting(left, now)
             for job in left:
-                if job.tap is None and now >= job.retry_at:
+                if job.tap is None and now >= job.retry_at and not job.finished:
                     self._start(link, job, now)
             came = link.pump(_QUIET_S, gather=True)
             yield from self._go_on(link, [job for job in left if job.is_settled])
@@ -232,6 +235,8 @@ class Drain:
         tap = job.tap
         if tap is None:
             return
+        if tap.consuming:
+            job.away = None
         if job.leaving:
             if not tap.is_open:
                 job.tap, job.leaving = None, False
@@ -277,9 +282,10 @@ class Drain:
     def _refused(self, job: Job, tap: Tap) -> Iterator[Segment]:
         if tap.failure is not None and not tap.connection.is_open:
             raise tap.failure  # with all the others
-        job.tap = None
         if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
-            raise ConnectionLost(tap.connection.address, str(tap.refusal))
+            job.wait_for_node(tap.refusal, time.monotonic())
+            return
+        job.tap = None
         if isinstance(tap.refusal, NotFound):
             yield from self._missing(job)
         elif isinstance(tap.refusal, AccessRefused) and job.mode == EXCLUSIVE:
@@ -294,6 +300,19 @@ class Drain:
             self._wait_for_others(job, now - job.busy_since)
         elif tap.refusal is not None:
             raise tap.refusal
+
+    def _give_up_waiting(self, left: list[Job], now: float) -> None:
+        """Raises QueueUnavailable when queues alone are left whose nodes stay down for too long."""
+        if not all(job.away for job in left):
+            return
+        for job in left:
+            assert job.away is not None
+            if now - job.away.since <= self._reconnect_s:
+                continue
+            if not job.is_safe:
+                raise QueueUnavailable(job.queue, self._reconnect_s, job.away.reason)
+            log.warning("queue %s is not there; its segment stays in doubt for now", job.queue)
+            job.give_up_clearing()
 
     def _wait_for_others(self, job: Job, waited_s: float) -> None:
         if waited_s <= self._busy_s:
@@ -348,28 +367,12 @@ class Drain:
             log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
         tap.filled = len(dropped) == len(took) >= tap.window
         tap.settle(dropped)
-        gone = bool(job.resolving) and self._none_left(job, tap)
+        gone = bool(job.resolving) and none_left(job, tap)
         job.resolved = [
             segment.start
             for segment, whole in zip(job.resolving, found.returned_whole, strict=True)
             if whole or gone
         ]
-
-    def _none_left(self, job: Job, tap: Tap) -> bool:
-        """True if what has not come back will not: the acknowledgement had been read."""
-        took = tap.took
-        if job.mode == SINGLE_ACTIVE and not len(took):
-            # We may be waiting behind somebody who holds them. No clock tells: a broker may never
-            # find out that he is dead, and the segment has the time of another machine.
-            return False
-        fresh = set(range(len(took))).difference(took.redelivered)
-        if tap.exhausted or not fresh:
-            return tap.exhausted
-        # On a priority queue, fresh messages may have overtaken those that came back.
-        priorities = to_batch(took, job.queue, 0, 0).column("priority").to_pylist()
-        lowest = min(priorities[index] or 0 for index in fresh)
-        held = min((lowest_priority(segment) for segment in job.resolving), default=0)
-        return lowest <= held
 
     def _cleared(self, job: Job, tap: Tap) -> Iterator[Segment]:
         """The broker has read what ``_clear`` acknowledged."""

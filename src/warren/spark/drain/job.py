@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
+from warren.errors import Unavailable
 from warren.spark.deliveries import to_batch
 from warren.spark.ledger.match import Key, keys_of
 from warren.spark.ledger.segment import Segment
@@ -20,6 +21,8 @@ FIRST_PART = 1_000
 MOST_RETAKES = 3
 #: So many messages are remembered of those that we held when a connection broke.
 _MOST_HELD = 100
+#: A queue whose node is down is asked for again after so long, and then less and less often.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,15 @@ class Known:
 
 
 @dataclass(slots=True)
+class Away:
+    """The node of a queue is down."""
+
+    since: float
+    reason: str
+    pause_s: float
+
+
+@dataclass(slots=True)
 class Job:
     """A range on its way."""
 
@@ -62,6 +74,8 @@ class Job:
     busy_since: float | None = None
     retry_at: float = 0.0
     refused_alone: int = 0
+    #: None while its node is there.
+    away: Away | None = None
     #: The broker may have been restarted since the last drain; and it looks like it.
     suspicious: bool = False
     looking: bool = False
@@ -164,6 +178,16 @@ class Job:
             self.resolving.append(self.settling)
         self.settling = None
 
+    def wait_for_node(self, refusal: Unavailable, now: float) -> None:
+        """The queue's node is down: try again later, and expect it to have been restarted."""
+        self.lose()
+        self.connected_again(restarted=True)
+        if self.away is None:
+            self.away = Away(now, refusal.text, _FIRST_PAUSE_S)
+        else:
+            self.away.pause_s = min(2 * self.away.pause_s, _LONGEST_PAUSE_S)
+        self.retry_at = now + self.away.pause_s
+
     def _remember(self, tap: Tap) -> None:
         took = tap.took
         fresh = min(took.redelivered, default=len(took))
@@ -242,9 +266,3 @@ def keys_of_redelivered(queue: str, took: Deliveries) -> list[Key]:
     """Of those that were handed out before."""
     rows = to_batch(took, queue, 0, 0).take(pa.array(took.redelivered, pa.int64()))
     return keys_of(rows)
-
-
-def lowest_priority(segment: Segment) -> int:
-    return min(
-        (priority or 0 for priority in segment.batch.column("priority").to_pylist()), default=0
-    )
