@@ -23,6 +23,7 @@ from warren.errors import LedgerUnusable, QueueBusy
 from warren.spark.drain import drain as drain_module
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
+from warren.spark.drain.parts import overflow
 
 
 @pytest.fixture
@@ -193,3 +194,31 @@ def test_what_is_cleared_up_has_been_synced_before(
     task.batches(many)
 
     assert told == ["synced", *["acknowledged"] * len(many)]
+
+
+def test_heavy_messages_of_many_queues_are_not_held_all_at_once(
+    task: Task, channel: Channel, name: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most, size = 1 << 20, 50_000
+    monkeypatch.setattr(drain_module, "_MOST_BYTES", most)
+    queues = [name(f"heavy{index}") for index in range(6)]
+    for queue in queues:
+        channel.declare(queue, durable=True)
+        for number in range(40):
+            channel.publish(queue, b"%d" % number + b" " * size, delivery_mode=2)
+    channel.sync()
+    held: list[int] = []
+
+    def weigh(jobs: list[Any], most_bytes: int) -> None:
+        overflow(jobs, most_bytes)
+        held.append(sum(job.tap.took.body_bytes for job in jobs if job.tap and job.taking))
+
+    monkeypatch.setattr(drain_module, "overflow", weigh)
+
+    found = by_queue(task.batches([Range(queue, 0, 40) for queue in queues]))
+
+    assert found == {queue: list(range(40)) for queue in queues}
+    for queue in queues:
+        empty(channel, queue)
+        assert task.in_doubt(queue) == []
+    assert max(held) < 3 * most  # of 12 MB; what one read brings comes on top

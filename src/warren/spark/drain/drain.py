@@ -32,7 +32,7 @@ from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import none_left
 from warren.spark.drain.job import Job, Range, keys_of_redelivered
-from warren.spark.drain.parts import Parts
+from warren.spark.drain.parts import MOST_BYTES, Parts, overflow
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
@@ -49,8 +49,7 @@ _AT_ONCE = 100
 #: Full windows wait for others, to be written together, until they are so many octets, or so long.
 _TOGETHER_BYTES = 4 << 20
 _TOGETHER_S = 0.05
-#: Octets of bodies in one segment at the most, whatever comes.
-_MOST_BYTES = 256 << 20
+_MOST_BYTES = MOST_BYTES
 _QUIET_S = 0.02
 _RETRY_S = 0.05
 #: A look at what the ledger keeps counts for so long, while the connection lives.
@@ -107,7 +106,8 @@ class Drain:
         yield from portions.rest()
 
     def _segments(self, ranges: Iterable[Range]) -> Iterator[Segment]:
-        jobs: list[Job] = []
+        jobs, ranges = list[Job](), list(ranges)
+        self._parts.beside = min(len(ranges), _AT_ONCE)
         for wanted in ranges:
             job = Job(wanted, wanted.start, wanted.mode, self._parts.first(wanted.queue))
             job.suspicious = wanted.suspicious
@@ -208,6 +208,7 @@ class Drain:
             came = link.pump(_QUIET_S, gather=True)
             yield from self._go_on(link, [job for job in left if job.is_settled])
             full: list[tuple[Job, Tap]] = []
+            overflow(left, _MOST_BYTES)
             for job in left:
                 yield from self._advance(job, came, full)
             # While rows were handed out, the connection was read: a channel may be closed by now.
@@ -223,7 +224,8 @@ class Drain:
     def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
         if sum(job.taking for job, _ in full) == sum(job.taking for job in left):
             return True
-        if sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES:
+        heavy = sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES
+        if heavy or any(job.overflows for job, _ in full):
             return True
         now = time.monotonic()
         for job, _ in full:
@@ -249,7 +251,7 @@ class Drain:
                 tap.ask_whether_settled()
         elif tap.exhausted and self._expects_more(job, tap):
             tap.look_again()
-        elif (tap.done and tap.consuming) or self._too_late(job, tap) or self._too_much(job, tap):
+        elif (tap.done and tap.consuming) or self._too_late(job, tap) or job.overflows:
             if job.clearing:
                 self._clear(job, tap)
             else:
@@ -273,10 +275,6 @@ class Drain:
             self._wait_for_others(job, now - job.heard_at)
             return False
         return True
-
-    def _too_much(self, job: Job, tap: Tap) -> bool:
-        """Messages are far heavier than those before them."""
-        return tap.took.body_bytes > _MOST_BYTES and not job.clearing
 
     # -- a queue that is not ours ----------------------------------------------------------------
     def _refused(self, job: Job, tap: Tap) -> Iterator[Segment]:
@@ -417,7 +415,8 @@ class Drain:
         """What was taken; None if it must be taken once more."""
         took = tap.took
         job.blind = job.sees_nothing(tap)
-        cut = tap.keep_octets(_MOST_BYTES)
+        cut = tap.keep_octets(_MOST_BYTES) or (job.overflows and not tap.done)
+        job.overflows = False
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         if took.redelivered and self._again.comes_again(job, tap, batch):

@@ -107,6 +107,8 @@ class Job:
     heard_at: float = 0.0
     heard: int = -1
 
+    #: All windows of the task hold too much, and this one most: it is written as it is.
+    overflows: bool = False
     #: Since when the window waits for others to be written with; 0.0: it does not.
     full_at: float = 0.0
     #: The channel is being closed: only then has the broker put back what was not acknowledged.
@@ -126,6 +128,13 @@ class Job:
         if tap is None or not tap.is_open or self.leaving or tap.settling or self.clearing:
             return False
         return self.mode != SINGLE_ACTIVE or len(tap.took) > 0
+
+    @property
+    def must_sort(self) -> bool:
+        """Messages came back, to a queue that may have put them out of their order."""
+        if self.tap is None or not self.unsure or self.mode != SINGLE_ACTIVE:
+            return False
+        return bool(self.tap.took.redelivered)
 
     @property
     def is_settled(self) -> bool:
@@ -172,7 +181,7 @@ class Job:
         if self.tap is not None:
             self.reach_for(self.tap.window)
             self._remember(self.tap)
-        self.tap, self.leaving = None, False
+        self.tap, self.leaving, self.overflows = None, False, False
         self.unsure, self.blind, self.had_fresh = True, True, False
         if self.settling is not None and not self.clearing:
             self.resolving.append(self.settling)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from warren.spark.drain.job import FIRST_PART
+from collections.abc import Iterable
+
+from warren.spark.drain.job import FIRST_PART, Job
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 
+#: Octets of bodies in one segment, and in all that a task has not written, at the most.
+MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
 _MOST_WEIGHTS = 10_000
+#: Messages of a queue's first part at least, however many are read beside it.
+_LEAST_FIRST = 20
 
 
 class Parts:
@@ -17,11 +23,16 @@ class Parts:
     def __init__(self, ledger: Ledger, most: int) -> None:
         self._ledger = ledger
         self._most = most
+        #: Queues that are read at the same time.
+        self.beside = 1
 
     def first(self, queue: str) -> int:
         """Messages of a queue of which nothing was read yet in this task."""
         mean = _WEIGHTS.get((self._ledger.place, queue))
-        return self._of(mean) if mean else min(FIRST_PART, self._most)
+        if mean:
+            return self._of(mean)
+        # Of unknown weight, many together must not be more than one alone.
+        return min(max(_LEAST_FIRST, FIRST_PART // self.beside), self._most)
 
     def after(self, segment: Segment) -> int:
         """Messages to take next, behind this segment."""
@@ -35,4 +46,17 @@ class Parts:
         return self._of(mean)
 
     def _of(self, mean: int) -> int:
-        return max(1, min(self._most, self._ledger.files.segment_bytes // mean))
+        octets = min(self._ledger.files.segment_bytes, MOST_BYTES // self.beside)
+        return max(1, min(self._most, octets // mean))
+
+
+def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
+    """If all windows together hold more than that, the heaviest is to be written as it is.
+
+    Not one whose order is known only when all that came back is here, unless it alone holds more.
+    """
+    held = [(job.tap.took.body_bytes, job) for job in jobs if job.tap is not None and job.taking]
+    if sum(octets for octets, _ in held) > most_bytes:
+        may = [each for each in held if each[0] > most_bytes or not each[1].must_sort]
+        if may:
+            max(may, key=lambda each: each[0])[1].overflows = True

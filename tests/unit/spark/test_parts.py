@@ -1,0 +1,87 @@
+"""How much a task takes at once, of one queue and of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.spark.test_deliveries import deliveries
+from warren.client.blocking_reader import Tap
+from warren.spark.deliveries import to_batch
+from warren.spark.drain.job import FIRST_PART, Job, Range
+from warren.spark.drain.parts import Parts, overflow
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
+
+
+@pytest.mark.parametrize(
+    ("beside", "first"), [(1, FIRST_PART), (10, FIRST_PART // 10), (100, 20), (10_000, 20)]
+)
+def test_queues_of_unknown_weight_share_the_first_part(
+    tmp_path: Path, beside: int, first: int
+) -> None:
+    parts = Parts(Ledger.at(str(tmp_path)), most=20_000)
+    parts.beside = beside
+
+    assert parts.first("orders") == first
+
+
+@pytest.mark.parametrize(("beside", "octets"), [(1, 3 << 20), (100, (256 << 20) // 100)])
+def test_queues_that_are_read_together_share_what_fits_into_memory(
+    tmp_path: Path, beside: int, octets: int
+) -> None:
+    parts = Parts(Ledger.at(str(tmp_path)), most=20_000)
+    parts.beside = beside
+    batch = to_batch(deliveries(*[(bytes(1024), {})] * 10), "orders", 0, 0)
+
+    segment = Segment("orders", 0, 10, batch, 0.0, "")
+
+    assert parts.after(segment) == octets // (segment.octets // 10)
+
+
+def holding(octets: int, mode: str = "exclusive", **state: Any) -> Job:
+    link: Any = None
+    tap = Tap(link)
+    tap.took.bodies, tap.took.body_bytes = [b""] * bool(octets), octets
+    return Job(Range("orders", 0, 9), 0, mode, tap=tap, **state)
+
+
+@pytest.mark.parametrize(
+    ("octets", "overflows"),
+    [
+        ([300, 400, 300], [False, False, False]),
+        ([300, 401, 300], [False, True, False]),
+        ([1001], [True]),
+    ],
+)
+def test_the_heaviest_window_is_written_when_all_hold_too_much(
+    octets: list[int], overflows: list[bool]
+) -> None:
+    jobs = [holding(each) for each in octets]
+
+    overflow(jobs, 1000)
+
+    assert [job.overflows for job in jobs] == overflows
+
+
+def test_a_window_that_is_compared_with_the_ledger_is_not_cut() -> None:
+    compared, other, third = holding(900, looking=True), holding(600), holding(500)
+
+    overflow([compared, other, third], 1000)
+
+    assert [job.overflows for job in (compared, other, third)] == [False, True, False]
+
+
+@pytest.mark.parametrize(("octets", "overflows"), [(900, False), (1001, True)])
+def test_a_window_whose_order_is_yet_to_be_found_is_cut_only_for_its_own_weight(
+    octets: int, overflows: bool
+) -> None:
+    unsure, other = holding(octets, unsure=True, mode="single active"), holding(200)
+    assert unsure.tap is not None
+    unsure.tap.took.redelivered = [0]
+
+    overflow([unsure, other], 1000)
+
+    assert (unsure.overflows, other.overflows) == (overflows, not overflows)
