@@ -17,8 +17,11 @@ RECONNECT_S = 60.0
 BROKEN = (ClientError, ConnectionForced, TimeoutError)
 #: Longer each time: what was on its way is given out once more each time, and some queues count.
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
-#: A broker that was heard so lately, and lets us in again at once, was not restarted in between.
-_BRIEFLY_S = 1.0
+#: But first at once: whether a broker is there tells a cut from a restart.
+_FIRST_PAUSE_S = 0.02
+#: A broker that was heard so lately, and lets us in again at once, was not restarted in between:
+#: a warren needs as long to start, a RabbitMQ seconds.
+_BRIEFLY_S = 0.25
 
 
 class TaskConnection:
@@ -86,8 +89,8 @@ class TaskConnection:
         if now - self._failing_since > self._reconnect_s:
             return False
         log.warning("connection lost in a task (%s); connecting again", error)
-        time.sleep(min(_PAUSE_S * 2**self._failures, _LONGEST_PAUSE_S))
-        self._failures = min(self._failures + 1, 10)
+        time.sleep(_pause_s(self._failures))
+        self._failures += 1
         return True
 
     def abandon(self) -> None:
@@ -101,3 +104,9 @@ class TaskConnection:
         if self._link is not None:
             self._link.close()
             self._link = None
+
+
+def _pause_s(failures: int) -> float:
+    if not failures:
+        return _FIRST_PAUSE_S
+    return min(_PAUSE_S * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_S)

@@ -24,6 +24,7 @@ EXCLUSIVE, SINGLE_ACTIVE = "exclusive", "single active"
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_module, "_RETRY_S", 0.0)
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once
 
 

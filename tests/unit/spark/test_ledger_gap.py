@@ -17,6 +17,7 @@ from warren.spark.drain.job import Range
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once
 
 

@@ -83,6 +83,7 @@ def answering(*answers: Link | Exception) -> Callable[[], Any]:
         (0.0, 0, "a", False),  # it was cut
         (0.0, 1, "a", True),  # nobody was there for a moment
         (0.0, 0, "b", True),  # nor at the first of our addresses
+        (0.5, 0, "a", True),  # long enough for a quick one to have been killed and to be back
         (9.0, 0, "a", True),  # nobody knows since when it was gone
     ],
 )
@@ -94,6 +95,7 @@ def test_a_broker_that_lets_us_in_again_at_once_was_not_restarted(
     restarted: bool,
 ) -> None:
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
     down = ConnectionLost("a", "cut")
     before, after = Link("a", heard_s_ago), Link(address, 0.0)
     connection = TaskConnection(answering(before, *[down] * failures, after))
