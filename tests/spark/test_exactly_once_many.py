@@ -21,6 +21,7 @@ from tests.support.wire import Channel
 from warren.client.blocking_reader import Tap
 from warren.errors import LedgerUnusable, QueueBusy
 from warren.spark.drain import drain as drain_module
+from warren.spark.drain import parts
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.drain.parts import overflow
@@ -147,7 +148,7 @@ def test_a_queue_that_somebody_else_holds_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = Task(broker.url, tmp_path / "ledger", drainTimeoutMs="300")
-    monkeypatch.setattr(drain_module, "_TOGETHER_S", 3600.0)
+    monkeypatch.setattr(parts, "_TOGETHER_S", 3600.0)
     held = name("held")
     channel.declare(held, durable=True, arguments={"x-single-active-consumer": True})
     publish(channel, held, range(3))

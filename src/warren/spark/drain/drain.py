@@ -32,7 +32,7 @@ from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import none_left
 from warren.spark.drain.job import Job, Range, keys_of_redelivered
-from warren.spark.drain.parts import MOST_BYTES, Parts, overflow
+from warren.spark.drain.parts import MOST_BYTES, Parts, is_time_to_write, overflow
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
@@ -46,9 +46,6 @@ log = logging.getLogger(__name__)
 
 #: Queues drained at the same time over one connection.
 _AT_ONCE = 100
-#: Full windows wait for others, to be written together, until they are so many octets, or so long.
-_TOGETHER_BYTES = 4 << 20
-_TOGETHER_S = 0.05
 _MOST_BYTES = MOST_BYTES
 _QUIET_S = 0.02
 _RETRY_S = 0.05
@@ -213,24 +210,13 @@ class Drain:
                 yield from self._advance(job, came, full)
             # While rows were handed out, the connection was read: a channel may be closed by now.
             full = [(job, tap) for job, tap in full if tap.is_open]
-            if full and self._is_time_to_write(full, left):
+            if full and is_time_to_write(full, left, time.monotonic()):
                 yield from self._write(link, full)
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
         tap = link.begin_channel(Tap)
         tap.start(job.queue, job.mode, job.wanted, job.reach)
         job.tap, job.heard_at, job.heard = tap, now, -1
-
-    def _is_time_to_write(self, full: list[tuple[Job, Tap]], left: list[Job]) -> bool:
-        if sum(job.taking for job, _ in full) == sum(job.taking for job in left):
-            return True
-        heavy = sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES
-        if heavy or any(job.overflows for job, _ in full):
-            return True
-        now = time.monotonic()
-        for job, _ in full:
-            job.full_at = job.full_at or now
-        return any(now - job.full_at >= _TOGETHER_S for job, _ in full)
 
     def _advance(self, job: Job, came: bool, full: list[tuple[Job, Tap]]) -> Iterator[Segment]:
         """Do what is next for a queue; a window that can be written goes to ``full``."""

@@ -1,9 +1,10 @@
-"""How many messages of a queue are taken at once: parts that fit into memory."""
+"""How many messages of a queue are taken at once, in parts that fit into memory, and written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from warren.client.blocking_reader import Tap
 from warren.spark.drain.job import FIRST_PART, Job
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
@@ -13,6 +14,9 @@ MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
 _MOST_WEIGHTS = 10_000
+#: Full windows wait for others, to be written together, until they are so many octets, or so long.
+_TOGETHER_BYTES = 4 << 20
+_TOGETHER_S = 0.05
 #: Messages of a queue's first part at least, however many are read beside it.
 _LEAST_FIRST = 20
 
@@ -60,3 +64,15 @@ def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
         may = [each for each in held if each[0] > most_bytes or not each[1].must_sort]
         if may:
             max(may, key=lambda each: each[0])[1].overflows = True
+
+
+def is_time_to_write(full: Sequence[tuple[Job, Tap]], left: Iterable[Job], now: float) -> bool:
+    """Are full windows to be written down, or to wait for those that fill?"""
+    if sum(job.taking for job, _ in full) == sum(job.taking for job in left):
+        return True
+    heavy = sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES
+    if heavy or any(job.overflows for job, _ in full):
+        return True
+    for job, _ in full:
+        job.full_at = job.full_at or now
+    return any(now - job.full_at >= _TOGETHER_S for job, _ in full)
