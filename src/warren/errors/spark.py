@@ -45,7 +45,8 @@ class LedgerDamaged(LedgerError):
         return (
             f"{self.file} in the ledger {self.place} is damaged ({self.reason}); the messages in "
             "it were acknowledged and are nowhere else: restore the file from a backup (`warren "
-            "ledger verify` lists what is wrong), or give its rows up by deleting it"
+            "ledger verify` lists what is wrong), or give its rows up by deleting it (if the queue "
+            "has later segments, the query then says how to go on behind the gap)"
         )
 
 
