@@ -54,7 +54,7 @@ class Tap(BlockingChannel):
 
     def __init__(self, connection: BlockingConnection) -> None:
         super().__init__(connection)
-        self.run = Run(self._deliver_run)
+        self.run: Run | None = Run(self._deliver_run)
         self.queue = ""
         self.wanted = 0
         #: Messages that the broker may give out; as many as are wanted, or more.

@@ -30,6 +30,7 @@ class Look(Tap):
 
     def __init__(self, connection: BlockingConnection) -> None:
         super().__init__(connection)
+        self.run = None  # one by one: each may be the last that there is room for
         self._octets = 0
 
     @property

@@ -10,10 +10,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.unit.amqp.test_client_runs import Sent, wire
+from tests.unit.amqp.test_client_session import running
 from tests.unit.spark.model_broker import Link, Model
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
-from warren.spark.peek import peek
+from warren.spark.peek import Look, peek
 
 
 @pytest.fixture
@@ -60,3 +62,13 @@ def test_all_messages_are_shown_that_are_not_too_large(
     assert [int(body) for body in shown(model)] == list(range(100))
     assert not caplog.records
     assert len(model.queue.ready) == 100
+
+
+def test_messages_that_look_alike_on_the_wire_are_counted_one_by_one(model: Model) -> None:
+    session, look = running(), Look(model.connect())
+    session.open_channel(look)
+
+    session.receive(wire([Sent(body=bytes(1000))] * 100))
+
+    assert look.full
+    assert len(look.took) == 10
