@@ -296,10 +296,14 @@ class Ledger:
 
 
 def prunable(shelf: Shelf, committed: int) -> Iterable[int]:
-    """Starts of segments that nobody needs: committed, settled, and not the last."""
+    """Starts of segments that nobody needs: committed, settled, and not the last.
+
+    Nothing behind one in doubt: a query that begins with what is kept must find no gap.
+    """
     reached = bisect_right(shelf.starts, committed)
     # The segment that begins at or before ``committed`` ends there at the latest if the next
     # begins there; of the last one the end is not known from its name, and it is kept anyway.
     for start in shelf.starts[: max(0, min(reached, len(shelf.starts)) - 1)]:
-        if start in shelf.settled:
-            yield start
+        if start not in shelf.settled:
+            return
+        yield start
