@@ -50,7 +50,7 @@ class IdleBeats:
         try:
             if self._link is link and link.is_open:
                 link.catch_up()
-        except WarrenError:
+        except (WarrenError, OSError, ValueError):  # ValueError: its socket is closed
             self._not_before = _NEVER
         finally:
             self.in_use.release()
