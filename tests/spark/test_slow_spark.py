@@ -34,7 +34,7 @@ def test_the_broker_does_not_hang_up_while_spark_is_busy(
     publish(channel, queue, range(60))
     task = Task(proxy.url + "?heartbeat=1", tmp_path / "ledger", prefetch="5")
     drain = Drain(task.options, task.ledger)
-    batches = ahead(drain.rows([Range(queue, 0, 60)]), 1, drain.connection.keep_alive)
+    batches = ahead(drain.rows([Range(queue, 0, 60)]), 1, drain.keep_alive)
 
     first = next(batches)
     silent = Connection.open(broker.url, heartbeat=1)

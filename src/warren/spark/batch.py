@@ -124,7 +124,7 @@ class QueueReader(DataSourceReader):
         ledger = Ledger.at(need_ledger(self._options))
         require_kept(ledger, queues)
         drain = self.drain(ledger, partition.run)
-        drained = ahead(drain.rows(queues), AHEAD, drain.connection.keep_alive)
+        drained = ahead(drain.rows(queues), AHEAD, drain.keep_alive)
         return chain(rows, kept_rows(ledger, partition.kept), drained)
 
     def drain(self, ledger: Ledger, run: str) -> Drain:

@@ -115,7 +115,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if query:
             ledger.claim(f"query {query}")
         drain = self.drain(ledger, query)
-        return chain(rows, ahead(drain.rows(queues), AHEAD, drain.connection.keep_alive))
+        return chain(rows, ahead(drain.rows(queues), AHEAD, drain.keep_alive))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         context = TaskContext.get()

@@ -64,8 +64,8 @@ class TaskConnection:
         """Something came over it: from here on, it has as long again."""
         self._failing_since, self._failures = None, 0
 
-    def keep_alive(self) -> None:
-        """Read what is there, and send a heartbeat if one is due.
+    def keep_alive(self, has_room: Callable[[], bool]) -> None:
+        """Read what is there while there is room for it, and send a heartbeat if one is due.
 
         For the thread that uses the connection, while it waits for something else. A broker hangs
         up also on who does not read. What breaks is found by the next use.
@@ -74,8 +74,10 @@ class TaskConnection:
         if link is None or not link.is_open:
             return
         try:
-            while link.pump(0.0):
+            while (reads := has_room()) and link.pump(0.0):
                 pass
+            if not reads:
+                link.beat()
             link.flush()
         except WarrenError as error:
             log.debug("connection lost while a task waited: %s", error)

@@ -20,6 +20,7 @@ from warren.errors import (
     ConnectionLost,
     HostUnreachable,
     NotFound,
+    PreconditionFailed,
     Unavailable,
 )
 
@@ -193,6 +194,9 @@ class Link:
             self.broker.queue.frame_passes()
             self._work(self._holders[number], method)
 
+    def beat(self) -> None:
+        self.flush()
+
     def pump(self, timeout_s: float, *, gather: bool = False) -> bool:
         self.flush()
         heard = list(self._inbox)
@@ -254,6 +258,13 @@ class Link:
         elif isinstance(method, m.BasicAck):
             self._ack(holder, method)
         self._deliver(queue)
+
+    def time_out(self) -> None:
+        """What RabbitMQ does to channels that acknowledge nothing for half an hour."""
+        for holder in [each for each in self._holders.values() if not each.closed]:
+            self._drop(holder)
+            refusal = PreconditionFailed("delivery acknowledgement on channel 1 timed out")
+            holder.tell(holder.channel.closed, refusal)
 
     def _return_all(self) -> None:
         """What a quorum queue does when its leader has lost sight of the client's node: it takes

@@ -84,7 +84,7 @@ def test_what_was_held_when_the_broker_went_is_not_taken_for_forgotten(
     tmp_path: Path, text: str
 ) -> None:
     def restart(job: Job, drain: Drain) -> None:
-        drain.connection.keep_alive()  # the next window is here
+        drain.keep_alive()  # the next window is here
         job.broker.links[-1].abandon()
         job.broker.queue.crash(0)
         job.broker.down = True
@@ -98,7 +98,7 @@ def test_what_was_held_when_the_broker_went_is_not_taken_for_forgotten(
 def test_what_a_broker_forgot_that_was_away_is_known(tmp_path: Path, held: bool) -> None:
     def die(job: Job, drain: Drain) -> None:
         if held:
-            drain.connection.keep_alive()
+            drain.keep_alive()
         job.broker.links[-1].abandon()
         job.broker.queue.crash(3)
         job.broker.down = True

@@ -97,7 +97,7 @@ class Job:
         for batch in drain.rows([Range("q", self.position, end, self.mode, self.suspicious)]):
             rows += batch.column("body").to_pylist()
             if self.slow:
-                drain.connection.keep_alive()
+                drain.keep_alive()
             probe(HANDED_OUT, "q")
         return rows
 

@@ -22,12 +22,12 @@ def test_it_is_kept_alive_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = TaskConnection(lambda: link)
     assert connection.link is link
 
-    connection.keep_alive()
+    connection.keep_alive(lambda: True)
     assert not waiting, "all that was there is read: a broker does not write for ever"
     assert wire.heartbeats == 0
 
     wire.now += 6
-    connection.keep_alive()
+    connection.keep_alive(lambda: True)
     assert wire.heartbeats == 1
 
 
@@ -40,8 +40,8 @@ def test_what_broke_meanwhile_is_found_by_the_next_use(
     assert connection.link is link
     wire.now += 60  # longer than a broker is silent
 
-    connection.keep_alive()
-    connection.keep_alive()
+    connection.keep_alive(lambda: True)
+    connection.keep_alive(lambda: True)
 
     assert not link.is_open
     with pytest.raises(ConnectionLost):
@@ -49,7 +49,7 @@ def test_what_broke_meanwhile_is_found_by_the_next_use(
 
 
 def test_there_is_nothing_to_keep_alive_before_it_is_made() -> None:
-    TaskConnection(lambda: pytest.fail("nobody asked for it")).keep_alive()
+    TaskConnection(lambda: pytest.fail("nobody asked for it")).keep_alive(lambda: True)
 
 
 class Link:
@@ -120,3 +120,26 @@ def test_a_broker_that_was_not_there_at_first_may_have_been_restarted() -> None:
 
     assert connection.link is not None
     assert (connection.made_again, connection.restarted) == (True, True)
+
+
+@pytest.mark.parametrize(("room", "left", "beats"), [(3, 7, 1), (0, 10, 1), (20, 0, 0)])
+def test_a_connection_that_is_kept_alive_is_read_as_far_as_there_is_room(
+    room: int, left: int, beats: int
+) -> None:
+    link: Any = Link("a", 0.0)
+    link.unread, link.beats = 10, 0
+
+    def pump(timeout_s: float) -> bool:
+        link.unread -= 1
+        return link.unread > 0
+
+    def beat() -> None:
+        link.beats += 1
+
+    link.pump, link.beat, link.flush = pump, beat, lambda: None
+    connection = TaskConnection(answering(link))
+    assert connection.link is link
+
+    connection.keep_alive(lambda: 10 - link.unread < room)
+
+    assert (link.unread, link.beats) == (left, beats)

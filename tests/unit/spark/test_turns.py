@@ -70,3 +70,10 @@ def test_what_waits_without_room_and_is_pruned_meanwhile_is_named(tmp_path: Path
 
     with pytest.raises(LedgerPruned, match="'b'"):
         list(Turns([Range("a", 0, 3), Range("b", 0, 3)], empty, 0).order(coming))
+
+
+def test_a_range_that_does_not_come_to_its_end_is_not_passed_over_in_silence(
+    ledger: Ledger,
+) -> None:
+    with pytest.raises(AssertionError, match="no more segments came of b"):
+        list(Turns([Range("a", 0, 3), Range("b", 0, 6)], ledger).order(segments("a", 1)))

@@ -23,6 +23,7 @@ from warren.errors import (
     LedgerGap,
     LedgerInUse,
     NotFound,
+    PreconditionFailed,
     QueueBusy,
     QueueMissing,
     QueueUnavailable,
@@ -32,7 +33,7 @@ from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import none_left
 from warren.spark.drain.job import Job, Range, keys_of_redelivered
-from warren.spark.drain.parts import MOST_BYTES, Parts, is_time_to_write, overflow
+from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
@@ -92,6 +93,8 @@ class Drain:
         self._writers = SegmentWriters(ledger)
         #: When it was last seen that the ledger keeps what our ranges begin with.
         self._looked_at = -inf
+        #: Those that are drained at the moment.
+        self._group: list[Job] = []
 
     # -- all of it -------------------------------------------------------------------------------
     def rows(self, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
@@ -101,6 +104,13 @@ class Drain:
         for segment in Turns(ranges, self._ledger).order(self._segments(ranges)):
             yield from portions.add(segment)
         yield from portions.rest()
+
+    def keep_alive(self) -> None:
+        """Keep the connection, while the rows that came last are somebody else's business.
+
+        For the thread that goes through ``rows``, between two of them.
+        """
+        self.connection.keep_alive(lambda: held_bytes(self._group) <= _MOST_BYTES)
 
     def _segments(self, ranges: Iterable[Range]) -> Iterator[Segment]:
         jobs, ranges = list[Job](), list(ranges)
@@ -144,7 +154,11 @@ class Drain:
             shelf = shelves.of(job.queue)
             if job.at >= job.range.end or shelf.has(job.at) or shelf.after(job.at) is None:
                 continue
+            at = job.at
             yield from self._written(job)  # perhaps another attempt was writing them
+            if job.at > at:
+                self._doubt(job, self._ledger.shelves().of(job.queue))
+                self._ledger.sync()
             later = shelf.after(job.at)
             if job.at < job.range.end and later is not None:
                 raise LedgerGap(self._ledger.place, job.queue, job.at, later)
@@ -158,7 +172,7 @@ class Drain:
 
     def _drain_all(self, jobs: list[Job]) -> Iterator[Segment]:
         for first in range(0, len(jobs), _AT_ONCE):
-            group = jobs[first : first + _AT_ONCE]
+            group = self._group = jobs[first : first + _AT_ONCE]
             while not all(job.finished for job in group):
                 try:
                     link = self._connected(jobs[first:])
@@ -167,7 +181,10 @@ class Drain:
                         yield from self._require_kept(group, self._ledger.shelves())
                     for segment in self._drain(link, group):
                         self.connection.works()
+                        handed_out_at = time.monotonic()
                         yield segment
+                        for job in group:
+                            job.paused(time.monotonic() - handed_out_at)
                 except BROKEN as error:
                     self._try_again(error, group)
 
@@ -199,8 +216,11 @@ class Drain:
                 return
             now = time.monotonic()
             self._give_up_waiting(left, now)
-            for job in left:
-                if job.tap is None and now >= job.retry_at and not job.finished:
+            due = [job for job in left if job.tap is None and now >= job.retry_at]
+            if due and now - self._looked_at > _LOOK_COUNTS_S:  # nobody kept these for us
+                yield from self._require_kept(due, self._ledger.shelves())
+            for job in due:
+                if not job.finished:
                     self._start(link, job, now)
             came = link.pump(_QUIET_S, gather=True)
             yield from self._go_on(link, [job for job in left if job.is_settled])
@@ -208,15 +228,15 @@ class Drain:
             overflow(left, _MOST_BYTES)
             for job in left:
                 yield from self._advance(job, came, full)
-            # While rows were handed out, the connection was read: a channel may be closed by now.
-            full = [(job, tap) for job, tap in full if tap.is_open]
+            # While rows were handed out, the connection was read: all may be different by now.
+            full = [(job, tap) for job, tap in full if tap.is_open and self._is_full(job, tap)]
             if full and is_time_to_write(full, left, time.monotonic()):
                 yield from self._write(link, full)
 
     def _start(self, link: BlockingConnection, job: Job, now: float) -> None:
         tap = link.begin_channel(Tap)
         tap.start(job.queue, job.mode, job.wanted, job.reach)
-        job.tap, job.heard_at, job.heard = tap, now, -1
+        job.tap, job.heard_at, job.heard, job.overflows = tap, now, -1, False
 
     def _advance(self, job: Job, came: bool, full: list[tuple[Job, Tap]]) -> Iterator[Segment]:
         """Do what is next for a queue; a window that can be written goes to ``full``."""
@@ -224,7 +244,7 @@ class Drain:
         if tap is None:
             return
         if tap.consuming:
-            job.away = None
+            job.away = job.busy_since = None
         if job.leaving:
             if not tap.is_open:
                 job.tap, job.leaving = None, False
@@ -237,7 +257,7 @@ class Drain:
                 tap.ask_whether_settled()
         elif tap.exhausted and self._expects_more(job, tap):
             tap.look_again()
-        elif (tap.done and tap.consuming) or self._too_late(job, tap) or job.overflows:
+        elif self._is_full(job, tap):
             if job.clearing:
                 self._clear(job, tap)
             else:
@@ -250,6 +270,12 @@ class Drain:
         if not job.sees_nothing(tap) or job.is_safe:
             return False
         return time.monotonic() - job.heard_at < self._options.drain_timeout_s
+
+    def _is_full(self, job: Job, tap: Tap) -> bool:
+        """Is what came to be written down, or compared?"""
+        if (tap.done and tap.consuming) or self._too_late(job, tap):
+            return True
+        return job.overflows and len(tap.took) > 0
 
     def _too_late(self, job: Job, tap: Tap) -> bool:
         now = time.monotonic()
@@ -268,6 +294,10 @@ class Drain:
             raise tap.failure  # with all the others
         if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
             job.wait_for_node(tap.refusal, time.monotonic())
+            return
+        if isinstance(tap.refusal, PreconditionFailed) and "timed out" in tap.refusal.text:
+            job.lose()  # Spark was busy for longer than the broker waits for acknowledgements
+            job.connected_again(restarted=False)
             return
         job.tap = None
         if isinstance(tap.refusal, NotFound):

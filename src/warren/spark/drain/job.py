@@ -253,6 +253,14 @@ class Job:
         tap.stop()
         self.leaving = True
 
+    def paused(self, seconds: float) -> None:
+        """Spark was busy with rows for so long: nobody listened to the broker."""
+        self.heard_at += seconds
+        if self.busy_since is not None:
+            self.busy_since += seconds
+        if self.away is not None:
+            self.away.since += seconds
+
     def reach_for(self, given_back: int) -> None:
         alone = self.mode == SINGLE_ACTIVE and given_back
         self.reach = min(MOST_UNACKED, given_back + 1) if alone else 0

@@ -54,6 +54,11 @@ class Parts:
         return max(1, min(self._most, octets // mean))
 
 
+def held_bytes(jobs: Iterable[Job]) -> int:
+    """Octets of bodies in all windows, also in those that are being acknowledged."""
+    return sum(job.tap.took.body_bytes for job in jobs if job.tap is not None)
+
+
 def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
     """If all windows together hold more than that, the heaviest is to be written as it is.
 

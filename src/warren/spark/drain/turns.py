@@ -39,6 +39,8 @@ class Turns:
         for segment in segments:
             self._wait(segment)
             yield from self._due()
+        if self._round:
+            raise AssertionError(f"no more segments came of {', '.join(self._round)}")
 
     def _wait(self, segment: Segment) -> None:
         waiting = self._waiting[segment.queue]
