@@ -152,8 +152,14 @@ class Server:
 
     def _flush(self) -> None:
         self._flushes = False
-        if self.core.journal is not None:
-            self.core.journal.flush()
+        journal = self.core.journal
+        if journal is None:
+            return
+        before = journal.committed
+        journal.flush()
+        if journal.committed > before and (self.waiting or self._syncs):
+            # All that was to be written is undone: no batch will end the wait for it.
+            self._committed()
 
     def _call_back(self, act: Callable[[], None]) -> None:
         """From the store's thread."""
