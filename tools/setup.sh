@@ -14,6 +14,8 @@ SERVERS=(
     "etcd-server /usr/bin/etcd"
 )
 
+AZURITE=3.37.0
+
 say() { printf 'setup: %s\n' "$*"; }
 
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -58,6 +60,15 @@ install_servers() {
     fi
 }
 
+# Microsoft's own emulator of Azure's object store is a package of npm's.
+azurite() {
+    [ -e .venv/azurite/node_modules/.bin/azurite-blob ] && return
+    command -v npm >/dev/null || (apt_install nodejs npm) || return 0
+    say "installing Azurite $AZURITE into .venv"
+    npm install --silent --no-fund --no-audit --no-package-lock --prefix .venv/azurite \
+        "azurite@$AZURITE" || say "npm could not: tests of ledgers in Azure are left out"
+}
+
 servers() {
     local missing=() line
     for line in "${SERVERS[@]}"; do
@@ -65,6 +76,7 @@ servers() {
         [ -e "$file" ] || missing+=("$package")
     done
     [ ${#missing[@]} = 0 ] || install_servers "${missing[@]}"
+    azurite
 }
 
 # Spark runs on Java 17 or newer. Looked for where warren.spark.session() looks for it.

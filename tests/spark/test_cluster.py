@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 from pika import spec
 
+from tests.contract.ledger.test_files import reached
 from tests.spark.drains import Task, publish
 from tests.support import spark_cluster
 from tests.support.brokers import RabbitBroker, TestBroker
@@ -19,6 +20,8 @@ from tests.support.spark_cluster import Driver
 from tests.support.wire import Channel, Connection
 from warren.client.blocking import BlockingConnection
 from warren.errors import QueueUnavailable
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.places import open_files
 from warren.spark.queues import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -61,6 +64,31 @@ def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
     for numbers in found["numbers"].values():
         assert_once_and_in_order(numbers)
     assert [channel.count(queue) for queue in queues] == [0, 0]
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_a_ledger_in_an_object_store_serves_driver_and_executors(
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = reached("s3", monkeypatch)
+    queue, place = name("cluster"), store.new_place()
+    channel.declare(queue, durable=True)
+    publish(channel, queue, range(100))
+    Task(broker.url, open_files(place)).crash(queue, 0, 100, "before ack")  # an earlier attempt
+    eventually(lambda: channel.count(queue) == 100)
+
+    with spark_cluster.driver(spark_cluster.cluster(), **store.env) as driver:
+        found = driver.run(
+            "read_queues", uri=broker.url, queues=[queue], folder=str(tmp_path), ledger=place
+        )
+
+    assert found["numbers"] == {queue: list(range(100))}
+    assert channel.count(queue) == 0
+    assert Ledger.at(place).shelves().of(queue).in_doubt == []
 
 
 def test_a_pipeline_runs_on_the_cluster(

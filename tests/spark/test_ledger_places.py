@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from tests.contract.ledger.test_files import reached
 from tests.spark.drains import Task, publish
+from tests.support import object_stores
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
-from tests.unit.spark.ledger.test_files import Buckets
 from warren.spark.ledger.files import ArrowFiles, Files
-from warren.spark.ledger.objects import ObjectFiles
+from warren.spark.ledger.places import open_files
 
 pytestmark = pytest.mark.parametrize("broker", ["warren"], indirect=True)
 
@@ -60,10 +61,10 @@ class NoReplacing(fs.FileSystemHandler):  # type: ignore[misc]
     copy_file = open_input_file = open_append_stream = _not_used
 
 
-@pytest.fixture(params=["pyarrow.fs", "object store"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
-    if request.param == "object store":
-        return ObjectFiles(Buckets(), "bucket/ledger", "s3://bucket/ledger")
+@pytest.fixture(params=["pyarrow.fs", *object_stores.NAMES])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    if request.param in object_stores.NAMES:
+        return open_files(reached(request.param, monkeypatch).new_place())
     return ArrowFiles(fs.PyFileSystem(NoReplacing(tmp_path)), "ledger", "hdfs://name/ledger")
 
 

@@ -19,6 +19,8 @@ from warren.errors import JavaMissing
 from warren.spark.java import java_home
 
 WORKERS = 2
+#: What a driver is told to give its executors.
+EXECUTOR_ENV = "WARREN_TEST_EXECUTOR_ENV"
 #: Half the work for a JVM that lives a minute: compile once, collect garbage with one thread, and
 #: don't verify the classes of Spark's own archives.
 QUICK_JAVA = (
@@ -140,14 +142,21 @@ class Driver:
 
 
 @contextmanager
-def driver(running: SparkCluster) -> Iterator[Driver]:
+def driver(running: SparkCluster, **env: str) -> Iterator[Driver]:
+    """A driver that has these in its environment, as its executors have."""
     folder = Path(running.folder)
     log = folder / "log" / "driver.log"
     with open(log, "ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.spark_jobs", running.url, str(folder)],
             cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONWARNINGS": "ignore", "SPARK_HOME": quick_home(folder)},
+            env={
+                **os.environ,
+                **env,
+                EXECUTOR_ENV: json.dumps(env),
+                "PYTHONWARNINGS": "ignore",
+                "SPARK_HOME": quick_home(folder),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import warren.spark
-from tests.support.spark_cluster import QUICK_JAVA
+from tests.support.spark_cluster import EXECUTOR_ENV, QUICK_JAVA
 from warren.pipeline.run import Run
 
 
@@ -28,7 +29,8 @@ def read_queues(
     spark: SparkSession, *, uri: str, queues: list[str], folder: str, **options: Any
 ) -> dict[str, Any]:
     """Stream all that is in the queues into Parquet; the rows as numbers, by queue and offset."""
-    rows = warren.spark.read_queues(spark, queues, uri=uri, ledger=f"{folder}/ledger", **options)
+    options.setdefault("ledger", f"{folder}/ledger")
+    rows = warren.spark.read_queues(spark, queues, uri=uri, **options)
     query = (
         rows.writeStream.format("parquet")
         .option("checkpointLocation", f"{folder}/checkpoint")
@@ -74,6 +76,10 @@ def main(master: str, folder: str) -> None:
             "spark.executor.extraJavaOptions": f"{QUICK_JAVA} -Djava.io.tmpdir={folder}",
             "spark.local.dir": str(Path(folder, "driver")),
             "spark.sql.shuffle.partitions": 2,
+            **{
+                f"spark.executorEnv.{name}": value
+                for name, value in json.loads(os.environ[EXECUTOR_ENV]).items()
+            },
         },
     )
     for line in sys.stdin:

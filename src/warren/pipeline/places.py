@@ -10,7 +10,7 @@ from pathlib import Path
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?((?<=[^/:])|/.*)")
 #: Names of one file system.
-_SAME = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "wasbs": "wasb"}
+_SAME = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "az": "abfs", "gcs": "gs", "wasbs": "wasb"}
 
 
 def place(path: str, here: Path) -> str:

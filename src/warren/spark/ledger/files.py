@@ -84,7 +84,7 @@ def explained(place: str) -> Iterator[None]:
             place,
             "it has neither hard links nor a rename that refuses to replace a file, so of two "
             "tasks both would take their segment for kept: use a folder on another file system "
-            "(a local disk, NFS, SMB), hdfs://, s3:// or gs://",
+            "(a local disk, NFS, SMB), hdfs://, s3://, gs:// or abfs://",
         ) from None
 
 

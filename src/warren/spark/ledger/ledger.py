@@ -163,7 +163,7 @@ class Ledger:
                 self.place,
                 "a file that is there is replaced when it is made again, so of two tasks both "
                 "would take theirs for kept; an object store must know conditional writes, and "
-                "its driver be s3fs 2024.12.0 or gcsfs 2024.12.0 or newer",
+                "its driver ask for them (s3fs, gcsfs and adlfs do since 2024.12.0)",
             )
 
     def require(self, identity: str) -> None:

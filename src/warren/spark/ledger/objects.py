@@ -6,16 +6,38 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Any
+from urllib.parse import urlsplit
 
 from warren.errors import ConfigError, LedgerUnusable
 from warren.spark.ledger.files import OneName
 
-#: Drivers that write an object only if there is none of that name, in one step, by scheme.
-_DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
-#: Older ones take the condition and ignore it: they replace what is there.
-_OLDEST = (2024, 12)
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A package that writes an object only if there is none of that name, in one step."""
+
+    package: str
+    #: Which has all that is needed here.
+    oldest: tuple[int, int]
+    #: What older ones do.
+    fault: str
+    #: The schemes of its URIs.
+    schemes: tuple[str, ...]
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.package}>={self.oldest[0]}.{self.oldest[1]}.0"
+
+
+_REPLACES = "replaces objects that it is told to make only if they are not there"
+_DRIVERS = (
+    Driver("s3fs", (2024, 12), _REPLACES, ("s3", "s3a")),
+    Driver("gcsfs", (2024, 12), _REPLACES, ("gs", "gcs")),
+    Driver("adlfs", (2026, 2), "can't delete a single object", ("abfs", "abfss", "az")),
+)
 
 
 @contextmanager
@@ -35,7 +57,7 @@ def _reason(error: Exception) -> str:
 
 
 class ObjectFiles(OneName):
-    """An object store that puts on condition, through fsspec: S3, GCS and their like."""
+    """An object store that puts on condition, through fsspec: S3, GCS, Azure and their like."""
 
     def __init__(self, filesystem: Any, folder: str, place: str) -> None:
         self.place = place
@@ -60,9 +82,13 @@ class ObjectFiles(OneName):
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
         with _explained(self.place):
             try:
-                self._fs.pipe_file(f"{self._folder}/{name}", data, mode="create")
+                # Azure's library takes a bytearray for a list of parts.
+                self._fs.pipe_file(f"{self._folder}/{name}", bytes(data), mode="create")
             except FileExistsError:
                 return False
+            except FileNotFoundError as error:
+                bucket = self._folder.partition("/")[0]
+                raise LedgerUnusable(self.place, f"there is no bucket {bucket}") from error
             except OSError as error:
                 # s3fs says so where the store does not tell which condition was not met.
                 if error.errno == errno.EINVAL and self.read(name) is not None:
@@ -90,21 +116,21 @@ def object_files(path: str, scheme: str) -> ObjectFiles:
 
     Others look first and write then, which lets two writers through.
     """
-    if scheme not in _DRIVERS:
-        known = ", ".join(f"{each}://" for each in _DRIVERS)
+    driver = next((each for each in _DRIVERS if scheme in each.schemes), None)
+    if driver is None:
+        known = ", ".join(f"{each}://" for driver in _DRIVERS for each in driver.schemes)
         raise ConfigError(
             "ledger", f"{scheme}:// is not known to write on condition: use a folder that every "
             f"machine has mounted, hdfs://, or one of {known}",
         )  # fmt: skip
-    driver = _DRIVERS[scheme]
+    _require_no_secret(path)
     try:
-        url_to_fs = import_module("fsspec.core").url_to_fs
-        _require_condition(driver, metadata.version(driver))
-        filesystem, folder = url_to_fs(path)
-    except ImportError as error:
+        _require_version(driver, metadata.version(driver.package))
+        filesystem, folder = import_module("fsspec.core").url_to_fs(path)
+    except ImportError:
         raise ConfigError(
-            "ledger", f"{scheme}:// needs a driver that writes on condition: {error}; "
-            "pip install s3fs (s3) or gcsfs (gs) on every machine",
+            "ledger", f"{scheme}:// needs a driver that writes on condition: "
+            f"pip install '{driver.requirement}' on every machine",
         ) from None  # fmt: skip
     except ValueError as error:
         raise ConfigError("ledger", str(error)) from None
@@ -115,10 +141,19 @@ def object_files(path: str, scheme: str) -> ObjectFiles:
     return ObjectFiles(filesystem, folder, path)
 
 
-def _require_condition(driver: str, version: str) -> None:
-    """Raises ConfigError if this version would replace objects without a word."""
-    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < _OLDEST:
+def _require_no_secret(path: str) -> None:
+    """Raises ConfigError, without the secret: places are shown in plans, logs and errors."""
+    if urlsplit(path).password is not None:
         raise ConfigError(
-            "ledger", f"{driver} {version} replaces objects that it is told to make only if they "
-            f"are not there: pip install '{driver}>=2024.12.0' on every machine",
+            "ledger", "has a secret in its URI, where plans and logs would show it: give the "
+            "driver its credentials by environment variables or files, as for its other users",
+        )  # fmt: skip
+
+
+def _require_version(driver: Driver, version: str) -> None:
+    """Raises ConfigError if this version can't keep a ledger."""
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < driver.oldest:
+        raise ConfigError(
+            "ledger", f"{driver.package} {version} {driver.fault}: "
+            f"pip install '{driver.requirement}' on every machine",
         )  # fmt: skip
