@@ -14,6 +14,7 @@ from tests.unit.spark.test_exactly_once_model import OPTIONS, Job, quick, run
 from warren.errors import ConnectionLost
 from warren.spark import portions, task_connection
 from warren.spark.drain import drain as drain_module
+from warren.spark.drain import patience
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 
@@ -22,7 +23,7 @@ EXCLUSIVE, SINGLE_ACTIVE = "exclusive", "single active"
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain_module, "_RETRY_S", 0.0)
+    monkeypatch.setattr(patience, "_RETRY_S", 0.0)
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
     monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once

@@ -17,23 +17,14 @@ from math import inf
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
-from warren.errors import (
-    AccessRefused,
-    LedgerGap,
-    LedgerInUse,
-    NotFound,
-    PreconditionFailed,
-    QueueBusy,
-    QueueMissing,
-    QueueUnavailable,
-    Unavailable,
-)
+from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
+from warren.errors import LedgerGap, LedgerInUse, QueueMissing
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import none_left
 from warren.spark.drain.job import Job, Range, keys_of_redelivered
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
+from warren.spark.drain.patience import Patience
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
@@ -49,7 +40,6 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 100
 _MOST_BYTES = MOST_BYTES
 _QUIET_S = 0.02
-_RETRY_S = 0.05
 #: A look at what the ledger keeps counts for so long, while the connection lives.
 _LOOK_COUNTS_S = 10.0
 
@@ -88,8 +78,7 @@ class Drain:
         )
         self.connection = TaskConnection(connect, reconnect_s)
         self._probe = probe
-        self._busy_s = busy_s
-        self._reconnect_s = reconnect_s
+        self._patience = Patience(busy_s, reconnect_s)
         self._writers = SegmentWriters(ledger)
         #: When it was last seen that the ledger keeps what our ranges begin with.
         self._looked_at = -inf
@@ -215,7 +204,7 @@ class Drain:
             if not left:
                 return
             now = time.monotonic()
-            self._give_up_waiting(left, now)
+            self._patience.with_nodes(left, now)
             due = [job for job in left if job.tap is None and now >= job.retry_at]
             if due and now - self._looked_at > _LOOK_COUNTS_S:  # nobody kept these for us
                 yield from self._require_kept(due, self._ledger.shelves())
@@ -284,57 +273,14 @@ class Drain:
         if now - job.heard_at < self._options.drain_timeout_s or not tap.consuming:
             return False
         if job.mode == SINGLE_ACTIVE and not len(tap.took):
-            self._wait_for_others(job, now - job.heard_at)
+            self._patience.with_others(job, now - job.heard_at)
             return False
         return True
 
     # -- a queue that is not ours ----------------------------------------------------------------
     def _refused(self, job: Job, tap: Tap) -> Iterator[Segment]:
-        if tap.failure is not None and not tap.connection.is_open:
-            raise tap.failure  # with all the others
-        if isinstance(tap.refusal, Unavailable):  # its node is down: it comes back
-            job.wait_for_node(tap.refusal, time.monotonic())
-            return
-        if isinstance(tap.refusal, PreconditionFailed) and "timed out" in tap.refusal.text:
-            job.lose()  # Spark was busy for longer than the broker waits for acknowledgements
-            job.connected_again(restarted=False)
-            return
-        job.tap = None
-        if isinstance(tap.refusal, NotFound):
+        if self._patience.is_missing(job, tap):
             yield from self._missing(job)
-        elif isinstance(tap.refusal, AccessRefused) and job.mode == EXCLUSIVE:
-            # RabbitMQ refuses the exclusive flag on a queue with a single active consumer, too:
-            # refused by a queue that has no consumer, that is what it must be.
-            job.refused_alone += 1 if tap.others == 0 else 0
-            if job.refused_alone >= 2:
-                job.mode = SINGLE_ACTIVE
-            now = time.monotonic()
-            job.busy_since = job.busy_since or now
-            job.retry_at = now + _RETRY_S
-            self._wait_for_others(job, now - job.busy_since)
-        elif tap.refusal is not None:
-            raise tap.refusal
-
-    def _give_up_waiting(self, left: list[Job], now: float) -> None:
-        """Raises QueueUnavailable when queues alone are left whose nodes stay down for too long."""
-        if not all(job.away for job in left):
-            return
-        for job in left:
-            assert job.away is not None
-            if now - job.away.since <= self._reconnect_s:
-                continue
-            if not job.is_safe:
-                raise QueueUnavailable(job.queue, self._reconnect_s, job.away.reason)
-            log.warning("queue %s is not there; its segment stays in doubt for now", job.queue)
-            job.give_up_clearing()
-
-    def _wait_for_others(self, job: Job, waited_s: float) -> None:
-        if waited_s <= self._busy_s:
-            return
-        if not job.is_safe:
-            raise QueueBusy(job.queue, self._busy_s)
-        log.warning("queue %s is busy; its segment stays in doubt for now", job.queue)
-        job.give_up_clearing()
 
     def _missing(self, job: Job) -> Iterator[Segment]:
         named = job.queue in self._options.queues  # else a pattern's, which may go as it came
