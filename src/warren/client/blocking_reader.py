@@ -80,6 +80,8 @@ class Tap(BlockingChannel):
         self._acknowledged = self._ignored = 0
         #: Tags of what was taken, if not in the order they came.
         self._tags: list[int] | None = None
+        #: Not all that came is among these.
+        self._is_cut = False
         self._in_transaction = False
 
     # -- asking ----------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ class Tap(BlockingChannel):
         self.wanted, self.window = wanted, window
         self.took = Deliveries()
         self.exhausted = self._empty = self.synced = self.settling = self.filled = False
-        self.again = False
+        self.again = self._is_cut = False
         self._tags = None
         self.send(m.BasicQos(prefetch_count=window))
         self.send(
@@ -144,7 +146,7 @@ class Tap(BlockingChannel):
         tags = self._tags_taken()
         if not indices:
             acks = []
-        elif len(indices) == len(tags):
+        elif len(indices) == len(tags) and not self._is_cut:
             acks = [m.BasicAck(self.last_tag, multiple=True)]
         elif self._tags is None and list(indices) == list(range(len(indices))):
             acks = [m.BasicAck(tags[indices[-1]], multiple=True)]
@@ -168,10 +170,12 @@ class Tap(BlockingChannel):
             return False
         octets = accumulate(map(len, self.took.bodies))
         count = max(1, sum(1 for total in octets if total <= most))
-        beyond = len(self.took) - count
+        if self._tags is not None:
+            self._tags, self._is_cut = self._tags[:count], True
+        else:
+            self.last_tag -= len(self.took) - count
+            self._ignored += len(self.took) - count
         self.took.keep(count)
-        self.last_tag -= beyond
-        self._ignored += beyond
         return True
 
     def rearrange(self, order: Sequence[int]) -> None:

@@ -281,6 +281,27 @@ def test_a_queue_with_a_single_active_consumer_is_read_once_and_in_order(
 
 
 @quick
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 12), st.one_of(task_faults(), several())), min_size=1, max_size=5
+    ),
+    st.integers(3, 12),
+)
+def test_a_heavy_window_of_a_quorum_queue_is_put_in_order_before_it_is_cut(
+    monkeypatch: pytest.MonkeyPatch, steps: Steps, limit: int
+) -> None:
+    monkeypatch.setattr(drain_module, "_MOST_BYTES", 25)
+
+    job, published = run(
+        [(4, None), *steps], lambda number: b"%d" % number * (1 + number % 5),
+        mode="single active", quorum=True, limit=limit,
+    )  # fmt: skip
+
+    assert job.table == published
+    assert job.broker.queue.ready == []
+
+
+@quick
 @example([(6, ("before segment", 1))], 6, 3)  # it comes while a task that saw nothing leaves
 @example([(5, ("cut", 1)), (1, ("cut", 1))], 5, 3)  # "nothing is there", said to one who waits
 @example([(1, ("several", [("after segment", 1), None])), (2, ("cut", 1))], 6, 3)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.spark.test_deliveries import deliveries
 from warren.client.blocking_reader import Tap
 from warren.spark.deliveries import to_batch
-from warren.spark.drain.job import FIRST_PART, Job, Range
+from warren.spark.drain.job import FIRST_IN_TURNS, FIRST_PART, Job, Range
 from warren.spark.drain.parts import Parts, overflow
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
@@ -41,6 +41,12 @@ def test_queues_that_are_read_together_share_what_fits_into_memory(
     assert parts.after(segment) == octets // (segment.octets // 10)
 
 
+def test_a_queue_that_gives_out_in_turns_begins_with_less(tmp_path: Path) -> None:
+    parts = Parts(Ledger.at(str(tmp_path)), 65_535)
+
+    assert parts.first("orders", in_turns=True) == FIRST_IN_TURNS < parts.first("orders")
+
+
 def holding(octets: int, mode: str = "exclusive", **state: Any) -> Job:
     link: Any = None
     tap = Tap(link)
@@ -68,14 +74,24 @@ def test_the_heaviest_window_is_written_when_all_hold_too_much(
 
 def test_a_window_that_is_compared_with_the_ledger_is_not_cut() -> None:
     compared, other, third = holding(900, looking=True), holding(600), holding(500)
+    assert compared.tap is not None
+    compared.tap.took.redelivered = [0]
 
     overflow([compared, other, third], 1000)
 
     assert [job.overflows for job in (compared, other, third)] == [False, True, False]
 
 
-@pytest.mark.parametrize(("octets", "overflows"), [(900, False), (1001, True)])
-def test_a_window_whose_order_is_yet_to_be_found_is_cut_only_for_its_own_weight(
+def test_a_window_that_is_compared_is_cut_behind_all_that_came_back() -> None:
+    compared, other = holding(900, looking=True), holding(600)
+
+    overflow([compared, other], 1000)
+
+    assert [job.overflows for job in (compared, other)] == [True, False]
+
+
+@pytest.mark.parametrize(("octets", "overflows"), [(900, False), (3900, False), (4001, True)])
+def test_a_window_whose_first_may_be_yet_to_come_is_cut_only_for_its_own_weight(
     octets: int, overflows: bool
 ) -> None:
     unsure, other = holding(octets, unsure=True, mode="single active"), holding(200)
@@ -85,3 +101,13 @@ def test_a_window_whose_order_is_yet_to_be_found_is_cut_only_for_its_own_weight(
     overflow([unsure, other], 1000)
 
     assert (unsure.overflows, other.overflows) == (overflows, not overflows)
+
+
+def test_a_window_that_holds_all_that_came_back_is_cut_like_any_other() -> None:
+    unsure, other = holding(900, unsure=True, mode="single active"), holding(200)
+    assert unsure.tap is not None
+    unsure.tap.took.bodies, unsure.tap.took.redelivered = [b"", b""], [0]
+
+    overflow([unsure, other], 1000)
+
+    assert (unsure.overflows, other.overflows) == (True, False)

@@ -105,7 +105,8 @@ class Drain:
         jobs, ranges = list[Job](), list(ranges)
         self._parts.beside = min(len(ranges), _AT_ONCE)
         for wanted in ranges:
-            job = Job(wanted, wanted.start, wanted.mode, self._parts.first(wanted.queue))
+            part = self._parts.first(wanted.queue, in_turns=wanted.mode == SINGLE_ACTIVE)
+            job = Job(wanted, wanted.start, wanted.mode, part)
             job.suspicious = wanted.suspicious
             job.unsure = self._retried or wanted.suspicious
             yield from self._written(job)
@@ -377,13 +378,14 @@ class Drain:
         """What was taken; None if it must be taken once more."""
         took = tap.took
         job.blind = job.sees_nothing(tap)
-        cut = tap.keep_octets(_MOST_BYTES) or (job.overflows and not tap.done)
-        job.overflows = False
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         if took.redelivered and self._again.comes_again(job, tap, batch):
             job.leave(tap)
             return None
+        # Only now that what is first stands first.
+        cut = tap.keep_octets(_MOST_BYTES) or (job.overflows and not tap.done)
+        job.overflows = False
         if tap.rearranged:
             batch = to_batch(took, job.queue, job.at, int(received * 1e6))
         # What came beyond the part we wanted is here anyway; what goes back is counted once more.

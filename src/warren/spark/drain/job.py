@@ -17,6 +17,8 @@ from warren.spark.ledger.segment import Segment
 MOST_UNACKED = 65_535
 #: Messages of a queue's first part, when nothing is known about their size.
 FIRST_PART = 1_000
+#: The same of a queue that gives out what came back behind what came back before.
+FIRST_IN_TURNS = 100
 #: How often a window is taken once more because messages in it seem to have come again.
 MOST_RETAKES = 3
 #: So many messages are remembered of those that we held when a connection broke.
@@ -130,11 +132,25 @@ class Job:
         return self.mode != SINGLE_ACTIVE or len(tap.took) > 0
 
     @property
-    def must_sort(self) -> bool:
-        """Messages came back, to a queue that may have put them out of their order."""
+    def waits_for_first(self) -> bool:
+        """Messages came back, to a queue that may have put them out of their order, and nothing
+        came that stands behind them all: the first may be yet to come."""
         if self.tap is None or not self.unsure or self.mode != SINGLE_ACTIVE:
             return False
-        return bool(self.tap.took.redelivered)
+        return bool(self.tap.took.redelivered) and not self._has_new
+
+    @property
+    def has_seen_all(self) -> bool:
+        """What is compared with the ledger is here: messages came that stand behind it."""
+        tap = self.tap
+        if tap is None or not tap.is_open or self.leaving or tap.settling:
+            return False
+        return self.clearing and self._has_new
+
+    @property
+    def _has_new(self) -> bool:
+        """A message came that nobody was given before."""
+        return self.tap is not None and len(self.tap.took.redelivered) < len(self.tap.took)
 
     @property
     def is_settled(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from warren.client.blocking_reader import Tap
-from warren.spark.drain.job import FIRST_PART, Job
+from warren.spark.drain.job import FIRST_IN_TURNS, FIRST_PART, Job
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 
@@ -17,6 +17,8 @@ _MOST_WEIGHTS = 10_000
 #: Full windows wait for others, to be written together, until they are so many octets, or so long.
 _TOGETHER_BYTES = 4 << 20
 _TOGETHER_S = 0.05
+#: A window whose first messages may be yet to come may hold so many times as much as all others.
+_WAITING_TIMES = 4
 #: Messages of a queue's first part at least, however many are read beside it.
 _LEAST_FIRST = 20
 
@@ -30,13 +32,17 @@ class Parts:
         #: Queues that are read at the same time.
         self.beside = 1
 
-    def first(self, queue: str) -> int:
-        """Messages of a queue of which nothing was read yet in this task."""
+    def first(self, queue: str, *, in_turns: bool = False) -> int:
+        """Messages of a queue of which nothing was read yet in this task.
+
+        ``in_turns``: it may put what comes back out of its order, and must be taken back whole.
+        """
         mean = _WEIGHTS.get((self._ledger.place, queue))
         if mean:
             return self._of(mean)
         # Of unknown weight, many together must not be more than one alone.
-        return min(max(_LEAST_FIRST, FIRST_PART // self.beside), self._most)
+        most = FIRST_IN_TURNS if in_turns else FIRST_PART
+        return min(max(_LEAST_FIRST, most // self.beside), self._most)
 
     def after(self, segment: Segment) -> int:
         """Messages to take next, behind this segment."""
@@ -60,13 +66,19 @@ def held_bytes(jobs: Iterable[Job]) -> int:
 
 
 def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
-    """If all windows together hold more than that, the heaviest is to be written as it is.
+    """If all windows together hold more than that, the heaviest is to be written as it is, or
+    compared if it is one that is compared.
 
-    Not one whose order is known only when all that came back is here, unless it alone holds more.
+    Not one whose first messages may be yet to come, unless it alone holds far more.
     """
-    held = [(job.tap.took.body_bytes, job) for job in jobs if job.tap is not None and job.taking]
+    held = [
+        (job.tap.took.body_bytes, job)
+        for job in jobs
+        if job.tap is not None and (job.taking or job.has_seen_all)
+    ]
     if sum(octets for octets, _ in held) > most_bytes:
-        may = [each for each in held if each[0] > most_bytes or not each[1].must_sort]
+        far_more = most_bytes * _WAITING_TIMES
+        may = [each for each in held if each[0] > far_more or not each[1].waits_for_first]
         if may:
             max(may, key=lambda each: each[0])[1].overflows = True
 
