@@ -19,6 +19,7 @@ _TOGETHER = (
     "tests/e2e/test_work.py",
     # These need no Spark session.
     "tests/spark/test_exactly_once_company.py",
+    "tests/spark/test_exactly_once_doubt.py",
     "tests/spark/test_exactly_once_many.py",
     "tests/spark/test_exactly_once_steps.py",
     "tests/spark/test_ledger_cli.py",

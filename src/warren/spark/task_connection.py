@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable
 
 from warren.client.blocking import BlockingConnection
-from warren.errors import ClientError, ConnectionForced, WarrenError
+from warren.errors import ClientError, ConnectionForced, InternalError, WarrenError
 
 log = logging.getLogger(__name__)
 
 #: How long a broker that went away is waited for.
 RECONNECT_S = 60.0
-#: What says that a connection broke, or could not be made.
-BROKEN = (ClientError, ConnectionForced, TimeoutError)
+#: What says that a connection broke, or could not be made. RabbitMQ calls it an internal error if a
+#: queue has lost most of its nodes.
+BROKEN = (ClientError, ConnectionForced, InternalError, TimeoutError)
 #: Longer each time: what was on its way is given out once more each time, and some queues count.
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 #: But first at once: whether a broker is there tells a cut from a restart.

@@ -1,11 +1,43 @@
-"""When a segment in doubt is known to be settled."""
+"""What the ledger holds already of what the broker gives out, and when a doubt is over."""
 
 from __future__ import annotations
 
-from warren.client.blocking_reader import SINGLE_ACTIVE, Tap
+from collections.abc import Sequence
+
+from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
 from warren.spark.deliveries import to_batch
-from warren.spark.drain.job import Job
+from warren.spark.drain.job import Job, keys_of_redelivered
+from warren.spark.ledger.match import Key, Match, keys_of, match_in_doubt, match_settled
 from warren.spark.ledger.segment import Segment
+
+
+def held_already(job: Job, took: Deliveries) -> tuple[list[int], tuple[bool, ...]]:
+    """Which messages are in the ledger, and which segments in doubt came back whole."""
+    keys = keys_of_redelivered(job.queue, took)
+    found = _match(keys, job.resolving)
+    known = set(found.dropped)
+    if job.looking:
+        left = [index for index in range(len(keys)) if index not in known]
+        back = [keys[index] for index in left]
+        again = match_settled(back, job.recent, shortest=job.least_run(back))
+        known.update(left[index] for index in again)
+    return sorted(took.redelivered[index] for index in known), found.returned_whole
+
+
+def is_doubted(job: Job, took: Deliveries) -> bool:
+    """Is here what a segment holds that could not be cleared up, as it came too late for that or
+    behind messages of a higher priority? Then it is cleared up first."""
+    if not job.doubted:
+        return False
+    found = _match(keys_of_redelivered(job.queue, took), job.doubted)
+    if not found.dropped or not job.may_retake():
+        return False
+    job.clear_again()
+    return True
+
+
+def _match(keys: Sequence[Key], segments: Sequence[Segment]) -> Match:
+    return match_in_doubt(keys, [keys_of(segment.batch) for segment in segments])
 
 
 def none_left(job: Job, tap: Tap) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from math import inf
 
@@ -21,13 +21,12 @@ from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
 from warren.errors import LedgerGap, LedgerInUse, QueueMissing
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
-from warren.spark.drain.doubt import none_left
-from warren.spark.drain.job import Job, Range, keys_of_redelivered
+from warren.spark.drain.doubt import held_already, is_doubted, none_left
+from warren.spark.drain.job import Job, Range
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.patience import Patience
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
-from warren.spark.ledger.match import keys_of, match_in_doubt, match_settled
 from warren.spark.ledger.segment import Segment
 from warren.spark.ledger.writers import SegmentWriters
 from warren.spark.options import SourceOptions
@@ -80,8 +79,10 @@ class Drain:
         self._probe = probe
         self._patience = Patience(busy_s, reconnect_s)
         self._writers = SegmentWriters(ledger)
-        #: When it was last seen that the ledger keeps what our ranges begin with.
+        #: When it was last seen that the ledger keeps what our ranges begin with. What another
+        #: attempt has written since then is there for as long as segments are kept, at least.
         self._looked_at = -inf
+        self._look_counts_s = min(_LOOK_COUNTS_S, options.retention_s / 2)
         #: Those that are drained at the moment.
         self._group: list[Job] = []
 
@@ -153,6 +154,11 @@ class Drain:
             if job.at < job.range.end and later is not None:
                 raise LedgerGap(self._ledger.place, job.queue, job.at, later)
 
+    def _look(self, jobs: list[Job]) -> Iterator[Segment]:
+        """Require the same of these once more, if the last look is too old to count."""
+        if time.monotonic() - self._looked_at > self._look_counts_s:
+            yield from self._require_kept(jobs, self._ledger.shelves())
+
     def _doubt(self, job: Job, shelf: Shelf) -> None:
         """Segments whose acknowledgement the broker may not have read are cleared up first."""
         held = (self._ledger.read(job.queue, start) for start in shelf.in_doubt)
@@ -167,8 +173,7 @@ class Drain:
                 try:
                     link = self._connected(jobs[first:])
                     # Once we are connected: who sleeps behind this finds the connection gone.
-                    if time.monotonic() - self._looked_at > _LOOK_COUNTS_S:
-                        yield from self._require_kept(group, self._ledger.shelves())
+                    yield from self._look(group)
                     for segment in self._drain(link, group):
                         self.connection.works()
                         handed_out_at = time.monotonic()
@@ -207,8 +212,8 @@ class Drain:
             now = time.monotonic()
             self._patience.with_nodes(left, now)
             due = [job for job in left if job.tap is None and now >= job.retry_at]
-            if due and now - self._looked_at > _LOOK_COUNTS_S:  # nobody kept these for us
-                yield from self._require_kept(due, self._ledger.shelves())
+            if due:  # nobody kept these for us
+                yield from self._look(due)
             for job in due:
                 if not job.finished:
                     self._start(link, job, now)
@@ -315,24 +320,17 @@ class Drain:
         if took.redelivered and self._again.is_not_all(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
-        keys = keys_of_redelivered(job.queue, took)
-        found = match_in_doubt(keys, [keys_of(segment.batch) for segment in job.resolving])
-        known = set(found.dropped)
-        if job.looking:
-            left = [index for index in range(len(keys)) if index not in known]
-            back = [keys[index] for index in left]
-            again = match_settled(back, job.recent, shortest=job.least_run(back))
-            known.update(left[index] for index in again)
-        dropped = sorted(took.redelivered[index] for index in known)
+        dropped, whole = held_already(job, took)
         if dropped:
+            job.retaken = 0
             log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
         tap.filled = len(dropped) == len(took) >= tap.window
         tap.settle(dropped)
         gone = bool(job.resolving) and none_left(job, tap)
         job.resolved = [
             segment.start
-            for segment, whole in zip(job.resolving, found.returned_whole, strict=True)
-            if whole or gone
+            for segment, came_back in zip(job.resolving, whole, strict=True)
+            if came_back or gone
         ]
 
     def _cleared(self, job: Job, tap: Tap) -> Iterator[Segment]:
@@ -343,6 +341,7 @@ class Drain:
         postponed = job.blind and len(job.resolved) < len(job.resolving)
         if job.looking:
             job.trust()
+        job.doubted = [each for each in job.resolving if each.start not in job.resolved]
         job.resolving, job.resolved, job.looking, job.recent = [], [], False, []
         job.look_at = 0
         job.leave(tap)
@@ -356,6 +355,7 @@ class Drain:
         """Write windows down, together: a disk syncs many as fast as one, and an object store has
         many answers under way; then acknowledge them."""
         group: list[tuple[Job, Tap, Segment]] = []
+        full = yield from self._not_overtaken(full)
         for job, tap in full:
             job.full_at = 0.0
             segment = self._segment(job, tap)
@@ -374,13 +374,28 @@ class Drain:
                 job.leave(tap)  # our messages go back
                 yield from self._beaten(job)
 
+    def _not_overtaken(
+        self, full: list[tuple[Job, Tap]]
+    ) -> Generator[Segment, None, list[tuple[Job, Tap]]]:
+        """Those of which no other attempt has written, Spark committed and the ledger forgotten
+        what they are about to write."""
+        before = [job.at for job, _ in full]
+        yield from self._look([job for job, _ in full])
+        left = []
+        for (job, tap), at in zip(full, before, strict=True):
+            if job.at == at:
+                left.append((job, tap))
+            else:
+                job.leave(tap)
+        return left
+
     def _segment(self, job: Job, tap: Tap) -> Segment | None:
         """What was taken; None if it must be taken once more."""
         took = tap.took
         job.blind = job.sees_nothing(tap)
         received = time.time()
         batch = to_batch(took, job.queue, job.at, int(received * 1e6))
-        if took.redelivered and self._again.comes_again(job, tap, batch):
+        if took.redelivered and (is_doubted(job, took) or self._again.comes_again(job, tap, batch)):
             job.leave(tap)
             return None
         # Only now that what is first stands first.

@@ -73,6 +73,8 @@ class Job:
     #: Segments in doubt, and of them those that are cleared up once the broker has answered.
     resolving: list[Segment] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)
+    #: Those that could not be cleared up: their messages may come yet, among others.
+    doubted: list[Segment] = field(default_factory=list)
     busy_since: float | None = None
     retry_at: float = 0.0
     refused_alone: int = 0
@@ -180,12 +182,17 @@ class Job:
         if self.quorum:
             return max(1, part, self.reach)
         rows = sum(segment.rows for segment in self.resolving) + len(self.recent)
-        return max(1, min(MOST_UNACKED, max(rows, self.look_at)))
+        return min(MOST_UNACKED, max(rows, self.look_at) + 1)  # one more, to see the end
 
     def may_retake(self) -> bool:
         """Messages seem to come again; not for ever, for equal ones may be what was sent."""
         self.retaken += 1
         return self.retaken <= MOST_RETAKES
+
+    def clear_again(self) -> None:
+        """Messages came of segments that could not be cleared up: these first, and all of them."""
+        assert self.tap is not None
+        self.resolving, self.doubted, self.look_at = self.doubted, [], len(self.tap.took)
 
     def look(self, recent: list[Key], *, at_least: int = 0) -> None:
         """Compare, next, what comes with these."""
