@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import warren
+import warren.spark
 from tests.spark.plans import show_plans
 from tests.support.wire import Connection
 from warren.spark.java import java_home
@@ -47,6 +48,20 @@ def test_warrens_session_shows_no_password_in_any_plan_of_a_streaming_query(
     shown = capfd.readouterr()
     assert [word for word in PLANS if word not in shown.out] == []
     assert [word for word in SECRETS if word in shown.out + shown.err] == []
+
+
+@pytest.mark.parametrize("before", ["(?i)url", "(?i)mine"])
+def test_a_session_that_runs_already_hides_passwords_unless_it_was_told_what_to_hide(
+    spark: SparkSession, before: str
+) -> None:
+    name = "spark.sql.redaction.options.regex"
+    ours = spark.conf.get(name)
+    spark.conf.set(name, before)
+    try:
+        running = warren.spark.session()
+        assert running.conf.get(name) == (ours if before == "(?i)url" else before)
+    finally:
+        spark.conf.set(name, ours)
 
 
 def plain(folder: Path, **given: str) -> str:

@@ -22,6 +22,7 @@ from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.peek import peek
+from warren.spark.plainly import plainly
 from warren.spark.plan import shares, spread
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.selection import Selection
@@ -41,6 +42,7 @@ class BatchPartition(InputPartition):
         self.ranges, self.run, self.kept = tuple(ranges), run, tuple(kept)
 
 
+@plainly
 class QueueReader(DataSourceReader):
     """What a DataFrame reads is settled by its first action.
 

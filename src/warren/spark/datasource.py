@@ -9,8 +9,10 @@ from pyspark.sql.types import StructType
 
 from warren.spark.columns import DDL
 from warren.spark.options import SourceOptions
+from warren.spark.plainly import plainly
 
 
+@plainly
 class RabbitDataSource(DataSource):
     """Queues as a table, a table as messages; batch and streaming."""
 

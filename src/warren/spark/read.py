@@ -26,7 +26,8 @@ def read_queues(
     spelling or Python's (``max_messages_per_trigger=10_000``).
     """
     names = queues if isinstance(queues, str) else ",".join(queues)
-    given: dict[str, Any] = {"uri": uri, "queues": names, "ledger": ledger}
+    # Spark itself hides what is in an option named url.
+    given: dict[str, Any] = {"url": uri, "queues": names, "ledger": ledger}
     given |= {_camel(name): value for name, value in options.items()}
     reader = (spark.readStream if stream else spark.read).format("rabbitmq")
     for name, value in given.items():

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+#: Which options plans don't show: what Spark hides by itself, and what we have it hide.
+_OPTIONS_HIDDEN = "spark.sql.redaction.options.regex"
+_SPARKS_OWN, _SECRETS = "(?i)url", "(?i)url|uri|secret|password|token"
 
 #: What a session gets, unless it is told otherwise.
 _ALWAYS = {
@@ -30,7 +33,7 @@ _ALWAYS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # A query's options hold passwords: Spark must not show them in plans and logs.
-    "spark.sql.redaction.options.regex": "(?i)url|uri|secret|password|token",
+    _OPTIONS_HIDDEN: _SECRETS,
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|uri",
 }
 #: The same, for one machine: nobody else reaches it, and 200 shuffle tasks are too many.
@@ -53,7 +56,8 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
     when their batch is done, or by the next Ctrl-C at once.
 
-    A session that runs already is returned as it is, but for what ``conf`` says.
+    A session that runs already is returned as it is, but for what ``conf`` says, and that plans
+    show no passwords.
 
     Raises:
         SparkMissing: PySpark is not installed.
@@ -67,7 +71,10 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
-        return SparkSession.builder.config(map=given).getOrCreate()
+        running = SparkSession.builder.config(map=given).getOrCreate()
+        if running.conf.get(_OPTIONS_HIDDEN) == _SPARKS_OWN:
+            running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
+        return running
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -26,11 +26,13 @@ from warren.spark.drain.drain import Drain
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
+from warren.spark.plainly import plainly
 from warren.spark.plan import Offset
 from warren.spark.selection import Selection
 from warren.spark.stream import STREAM, stream_rows
 
 
+@plainly
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads queues through a ledger.
 

@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 from warren.client.blocking_publisher import BlockingPublisher
 from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
 from warren.spark.options import SOURCE
+from warren.spark.plainly import plainly
 from warren.spark.sink.options import SinkOptions, bind_columns
 from warren.spark.sink.rows import RowEncoder
 
@@ -177,6 +178,7 @@ def _told(done: Sequence[Published]) -> str:
     return ", ".join([f"{rows} rows confirmed in {seconds:.1f} s ({rate:.0f}/s)", *more])
 
 
+@plainly
 class BatchWriter(DataSourceArrowWriter):
     """``df.write.format("rabbitmq").mode("append").save()``"""
 
@@ -199,6 +201,7 @@ class BatchWriter(DataSourceArrowWriter):
         log.warning("aborted; some rows may have been published: %s", _done(messages))
 
 
+@plainly
 class StreamWriter(DataSourceStreamArrowWriter):
     """``df.writeStream.format("rabbitmq")``
 
