@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.spark.test_exactly_once_model import OPTIONS, Job, quick, run
-from warren.errors import ConnectionLost
+from warren.errors import ConnectionLost, InternalError
 from warren.spark import portions, task_connection
 from warren.spark.drain import drain as drain_module
 from warren.spark.drain import patience
@@ -129,3 +129,24 @@ def test_a_queue_whose_turn_comes_after_a_restart_is_suspected_as_well(
     rows = list(drain.rows([Range("away", 0, 5), Range("q", 3, 8)]))
 
     assert [body for batch in rows for body in batch.column("body").to_pylist()] == [b"d"]
+
+
+def test_a_broker_that_fails_inside_is_tried_again(tmp_path: Path) -> None:
+    job = Job(str(tmp_path / "ledger"), SINGLE_ACTIVE, quorum=True)
+    for letter in "abc":
+        job.broker.queue.publish(letter.encode())
+    failures = iter([InternalError("INTERNAL_ERROR")] * 2)
+
+    def connect() -> Any:
+        for failure in failures:  # a queue that has lost most of its nodes
+            raise failure
+        return job.broker.connect()
+
+    drain = Drain(OPTIONS, job.ledger, connect=connect, reconnect_s=60, retried=False)
+    rows = list(drain.rows([Range("q", 0, 3, SINGLE_ACTIVE)]))
+
+    assert [body for batch in rows for body in batch.column("body").to_pylist()] == [
+        b"a",
+        b"b",
+        b"c",
+    ]
