@@ -36,10 +36,14 @@ class BatchPartition(InputPartition):
     ranges: tuple[Range, ...]
     run: str
     kept: tuple[Kept, ...]
+    ledger_id: str
 
-    def __init__(self, ranges: Sequence[Range], run: str, kept: Sequence[Kept] = ()) -> None:
+    def __init__(
+        self, ranges: Sequence[Range], run: str, kept: Sequence[Kept] = (), ledger_id: str = ""
+    ) -> None:
         super().__init__(0)
         self.ranges, self.run, self.kept = tuple(ranges), run, tuple(kept)
+        self.ledger_id = ledger_id
 
 
 @plainly
@@ -57,12 +61,13 @@ class QueueReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         kept: dict[str, Kept] = {}
+        ledger = ""
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
             catalog = Catalog(options)
             queues, ready = catalog.queues(link), catalog.ready(link)
             start = dict.fromkeys(ready, 0)
             if not options.peek:
-                start, kept = self._in_ledger(ready)
+                ledger, start, kept = self._in_ledger(ready)
             for name in (name for name, info in queues.items() if info.kind == STREAM):
                 start[name] = stream_start(link, name, options.starting_offset)
                 ready[name] = max(0, stream_end(link, name) - start[name])
@@ -79,7 +84,7 @@ class QueueReader(DataSourceReader):
                 if end[each] > start[each]
             ]
             task_kept = [kept[each] for each in names if each in kept]
-            found.append(BatchPartition(ranges, run, task_kept))
+            found.append(BatchPartition(ranges, run, task_kept, ledger))
         return found or [BatchPartition([], run)]
 
     def _mode(self, info: QueueInfo) -> str:
@@ -88,12 +93,12 @@ class QueueReader(DataSourceReader):
             return EXCLUSIVE
         return mode_of(info)
 
-    def _in_ledger(self, queues: Mapping[str, int]) -> tuple[dict[str, int], dict[str, Kept]]:
-        """Where the ledger ends, and what to begin with. Streams need none of it."""
+    def _in_ledger(self, queues: Mapping[str, int]) -> tuple[str, dict[str, int], dict[str, Kept]]:
+        """The ledger's id, where it ends, and what to begin with. Streams need none of it."""
         if not queues:
-            return {}, {}
+            return "", {}, {}
         ledger = Ledger.at(need_ledger(self._options))
-        ledger.create()
+        identity = ledger.create()
         ledger.claim("batch reads")
         shelves = ledger.shelves()
         ends: dict[str, int] = {}
@@ -108,7 +113,7 @@ class QueueReader(DataSourceReader):
                 kept |= {queue: found} if found is not None else {}
         if replay is None:  # who reads again may have to do so once more
             forget(ledger, ends, self._options.retention_s)
-        return ends, kept
+        return identity, ends, kept
 
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -124,6 +129,7 @@ class QueueReader(DataSourceReader):
         if not queues and not partition.kept:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
+        ledger.require(partition.ledger_id)
         require_kept(ledger, queues)
         drain = self.drain(ledger, partition.run)
         drained = ahead(drain.rows(queues), AHEAD, drain.keep_alive)

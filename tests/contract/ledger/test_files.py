@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from pyarrow import fs
 from tests.support import object_stores
 from tests.support.object_stores import ObjectStore
 from tests.unit.spark.ledger.test_files import refuse_with
-from warren.errors import LedgerUnusable
+from warren.errors import LedgerGone, LedgerUnusable
 from warren.spark.ledger.files import ArrowFiles, Files, LocalFiles
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.objects import ObjectFiles
 from warren.spark.ledger.places import open_files
 
 
@@ -29,7 +31,10 @@ def reached(name: str, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
 
 
 @pytest.fixture(params=["local", "no links", "arrow", *object_stores.NAMES])
-def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+def unmade(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Files:
+    """A place where no ledger was made yet."""
     folder = str(tmp_path / "ledger")
     if request.param in object_stores.NAMES:
         return open_files(reached(request.param, monkeypatch).new_place())
@@ -40,9 +45,43 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return LocalFiles(folder)
 
 
-def test_a_folder_that_is_not_there_is_empty(files: Files) -> None:
-    assert files.names() == []
-    assert files.read("a") is None
+@pytest.fixture
+def files(unmade: Files) -> Files:
+    unmade.make()
+    return unmade
+
+
+def test_a_folder_that_is_not_there_is_empty(unmade: Files) -> None:
+    assert unmade.names() == []
+    assert unmade.read("a") is None
+
+
+def test_a_folder_that_is_there_may_be_made_again(files: Files) -> None:
+    files.put_new("a", b"one")
+
+    files.make()
+
+    assert files.names() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda files: files.put_new("a", b"one"),
+        lambda files: files.put_shared(["a", "b"], b"one") or files.put_new("a", b"one"),
+        lambda files: files.put_empty(["a", "b"]),
+    ],
+)
+def test_nothing_is_put_where_the_folder_is_gone(
+    unmade: Files, tmp_path: Path, put: Callable[[Files], object]
+) -> None:
+    if isinstance(unmade, ObjectFiles):
+        return  # it has no folders
+
+    with pytest.raises(LedgerGone, match="its folder is gone"):
+        put(unmade)
+
+    assert not (tmp_path / "ledger").exists()
 
 
 def test_what_is_put_is_there(files: Files) -> None:

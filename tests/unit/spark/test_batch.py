@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +16,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tests.unit.spark.model_broker import Model
-from warren.errors import ConfigError, LedgerPruned
+from warren.errors import ConfigError, LedgerGone, LedgerPruned
 from warren.spark.batch import QueueReader
 from warren.spark.drain.drain import Drain
 from warren.spark.ledger.ledger import Ledger
@@ -174,3 +175,15 @@ def test_replay_is_for_batch_reads_with_a_ledger(tmp_path: Path) -> None:
         QueueReader({**given, "peek": "true"}, SCHEMA)
     with pytest.raises(ConfigError, match="true, false or an offset"):
         QueueReader({**given, "replay": "yes"}, SCHEMA)
+
+
+def test_a_read_that_was_planned_with_a_ledger_that_is_gone_takes_nothing(script: Script) -> None:
+    script.publish(b"a", b"b")
+    action = script.action(script.load())
+    shutil.rmtree(script.folder)
+    Ledger.at(str(script.folder)).create()
+
+    with pytest.raises(LedgerGone, match="its id is"):
+        action()
+
+    assert len(script.model.queue.ready) == 2

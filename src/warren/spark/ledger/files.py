@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pyarrow import fs as arrow_fs
 
-from warren.errors import LedgerUnusable
+from warren.errors import LedgerGone, LedgerUnusable
 from warren.spark.ledger.rename import NoSafeRename, rename_new
 
 _TEMPORARY = ".tmp-"
@@ -36,6 +36,10 @@ class Files(Protocol):
     #: About how many octets a segment should have, at the most.
     segment_bytes: int
 
+    def make(self) -> None:
+        """Make the folder, so that it survives a power cut. Nothing else makes it."""
+        ...
+
     def names(self) -> list[str]:
         """All file names; [] if the folder is not there."""
         ...
@@ -45,7 +49,7 @@ class Files(Protocol):
         ...
 
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
-        """Make a file; False if there is one."""
+        """Make a file; False if there is one. Raises LedgerGone if the folder is not there."""
         ...
 
     def put_empty(self, names: Sequence[str]) -> None:
@@ -74,9 +78,11 @@ class Files(Protocol):
 
 @contextmanager
 def explained(place: str) -> Iterator[None]:
-    """What the system refuses becomes LedgerUnusable."""
+    """What the system refuses becomes LedgerUnusable; a folder that is not there, LedgerGone."""
     try:
         yield
+    except FileNotFoundError:
+        raise LedgerGone(place, "its folder is gone") from None
     except OSError as error:
         raise LedgerUnusable(place, error.strerror or str(error)) from None
     except NoSafeRename:
@@ -98,6 +104,14 @@ class LocalFiles:
     def __init__(self, folder: str) -> None:
         self.place = folder
         self._folder = Path(folder)
+
+    def make(self) -> None:
+        with explained(self.place):
+            above = (self._folder, *self._folder.parents)
+            new = [folder for folder in above if not folder.exists()]
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for folder in new:
+                _sync(folder.parent)
 
     def names(self) -> list[str]:
         with explained(self.place):
@@ -127,7 +141,6 @@ class LocalFiles:
 
     def _put(self, names: Sequence[str], data: bytes | bytearray) -> list[bool]:
         with explained(self.place):
-            self._folder.mkdir(parents=True, exist_ok=True)
             temporary = self._folder / f"{_TEMPORARY}{secrets.token_hex(6)}"
             try:
                 _write(temporary, data)
@@ -151,11 +164,7 @@ class LocalFiles:
 
     def sync(self) -> None:
         with explained(self.place):
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            _sync(self._folder)
 
     def delete(self, name: str) -> None:
         with explained(self.place):
@@ -167,6 +176,14 @@ class LocalFiles:
                 return (self._folder / name).stat().st_mtime
             except FileNotFoundError:
                 return 0.0
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _touch(path: Path) -> None:
@@ -224,6 +241,9 @@ class OneName(ABC):
     shares = False
     segment_bytes = 32 << 20  # an answer takes its time, however small the file is
 
+    def make(self) -> None:
+        return  # an object store has no folders
+
     @abstractmethod
     def put_new(self, name: str, data: bytes | bytearray) -> bool: ...
 
@@ -248,6 +268,10 @@ class ArrowFiles(OneName):
         self.place = place
         self._fs, self._folder = filesystem, folder.rstrip("/")
 
+    def make(self) -> None:
+        with explained(self.place):
+            self._fs.create_dir(self._folder, recursive=True)
+
     def names(self) -> list[str]:
         with explained(self.place):
             selector = arrow_fs.FileSelector(self._folder, allow_not_found=True)
@@ -267,7 +291,6 @@ class ArrowFiles(OneName):
 
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
         with explained(self.place):
-            self._fs.create_dir(self._folder, recursive=True)
             if self._there(name):
                 return False
             temporary = f"{self._folder}/{_TEMPORARY}{secrets.token_hex(6)}"

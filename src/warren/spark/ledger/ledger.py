@@ -111,10 +111,12 @@ class Shelves(dict[str, Shelf]):
 
 
 class Ledger:
-    """One ledger; cheap to open, keeps nothing in memory."""
+    """One ledger; cheap to open, keeps nothing of its rows in memory."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        #: The id of the ledger that is written to, once it is known.
+        self._id: str | None = None
 
     @classmethod
     def at(cls, path: str) -> Ledger:
@@ -147,11 +149,13 @@ class Ledger:
         if self.identity() is None:
             if any(name.endswith(SEGMENT) for name in self.files.names()):
                 raise LedgerDamaged(self.place, _MARKER, "it is missing")
+            self.files.make()
             marker = {"format": FORMATS[-1], "id": secrets.token_hex(8)}
             self.files.put_new(_MARKER, json.dumps(marker).encode())
         self._require_kept()
         made = self.identity()
         assert made is not None
+        self._id = made
         return made
 
     def _require_kept(self) -> None:
@@ -172,6 +176,18 @@ class Ledger:
         if known != identity:
             reason = "it is gone" if known is None else f"its id is {known}, not {identity}"
             raise LedgerGone(self.place, reason)
+        self._id = identity
+
+    def require_there(self) -> None:
+        """Raise LedgerGone unless what was just written is in the ledger that we began with.
+
+        A folder may be deleted, or what was mounted there be gone, while a task drains; and where
+        there are no folders, a file is made wherever it is put.
+        """
+        known = self._id or self.identity()
+        if known is None:
+            raise LedgerGone(self.place, "it is gone")
+        self.require(known)
 
     def claim(self, owner: str) -> None:
         """Make the ledger this query's own, for good; raises LedgerInUse."""

@@ -27,13 +27,14 @@ class SegmentWriters:
         self._threads: ThreadPoolExecutor | None = None
 
     def write(self, segments: Sequence[Segment]) -> list[bool]:
-        """Make all of them; of each, False if another was first."""
+        """Make all of them; of each, False if another was first. Raises LedgerGone."""
         files = files_of(segments) if self._ledger.files.shares else [[each] for each in segments]
         ours = {
             (segment.queue, segment.start): is_new
             for held, made in zip(files, self._at_once(self._write, files), strict=True)
             for segment, is_new in zip(held, made, strict=True)
         }
+        self._ledger.require_there()  # behind the writing: nothing is acknowledged yet
         return [ours[segment.queue, segment.start] for segment in segments]
 
     def mark(self, settled: Sequence[Settled]) -> None:

@@ -294,6 +294,20 @@ def test_a_ledger_that_vanished_is_missed(ledger: Ledger, tmp_path: Path) -> Non
         ledger.require(known)
 
 
+def test_the_entries_of_all_new_folders_are_on_disk_when_a_ledger_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append(os.readlink(f"/proc/self/fd/{file}")) or fsync(file)
+    )
+
+    Ledger.at(str(tmp_path / "new" / "ledger")).create()
+
+    assert {str(tmp_path), str(tmp_path / "new"), str(tmp_path / "new" / "ledger")} <= set(synced)
+
+
 def test_a_ledger_has_one_owner(ledger: Ledger) -> None:
     ledger.claim("query one")
     ledger.claim("query one")

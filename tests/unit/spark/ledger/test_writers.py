@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.ledger.test_ledger import segment
 from warren.client.blocking_reader import Deliveries
+from warren.errors import LedgerGone
 from warren.spark.deliveries import to_batch
 from warren.spark.ledger.files import LocalFiles
 from warren.spark.ledger.ledger import Ledger
@@ -52,6 +53,24 @@ def test_small_segments_of_many_queues_take_one_file(ledger: Ledger, tmp_path: P
     names = list((tmp_path / "ledger").glob("*.arrow"))
     assert len(names) == 50
     assert len({path.stat().st_ino for path in names}) == 1
+
+
+def test_what_is_written_where_the_ledger_is_no_more_is_not_taken_for_kept(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ledger"
+    writers = SegmentWriters(ledger)
+    (folder / "ledger.json").rename(tmp_path / "kept.json")
+    with pytest.raises(LedgerGone, match="it is gone"):  # as where something was mounted
+        writers.write([segment("a")])
+
+    Ledger.at(str(tmp_path / "other")).create()
+    (tmp_path / "other" / "ledger.json").rename(folder / "ledger.json")
+    with pytest.raises(LedgerGone, match="its id is"):
+        writers.write([segment("b"), segment("c")])
+
+    (tmp_path / "kept.json").replace(folder / "ledger.json")
+    assert writers.write([segment("d")]) == [True]
 
 
 @pytest.mark.parametrize("shares", [True, False])
