@@ -57,3 +57,27 @@ def test_a_damaged_segment_in_doubt_stops_the_drain_and_is_named(
 
     assert told.value.file == name
     eventually(lambda: channel.count(queue) == 10)
+
+
+def test_the_mark_of_a_segment_that_was_given_up_does_not_count_for_the_next_one(
+    task: Task, channel: Channel, queue: str, tmp_path: Path
+) -> None:
+    task.run(queue, 0, 10)
+    (segment,) = (tmp_path / "ledger").glob("*.arrow")
+    segment.unlink()  # as one does who gives up its rows
+    publish(channel, queue, range(100, 110))
+
+    task.crash(queue, 0, 10, "after segment")
+
+    assert task.in_doubt(queue) == [0]
+    assert task.run(queue, 0, 10) + task.run(queue, 10, 30) == list(range(100, 110))
+
+
+def test_who_gives_up_a_damaged_segment_is_told_its_mark(
+    task: Task, queue: str, tmp_path: Path
+) -> None:
+    task.run(queue, 0, 5)
+    name = damage(tmp_path / "ledger")
+
+    with pytest.raises(LedgerDamaged, match=name.replace(".arrow", ".settled")):
+        task.run(queue, 0, 5)

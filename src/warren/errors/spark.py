@@ -42,11 +42,13 @@ class LedgerDamaged(LedgerError):
                 f"{self.file} in the ledger {self.place} is damaged ({self.reason}); it holds no "
                 f"messages, they are in the segments beside it: restore it from a backup{remedy}"
             )
+        stem = self.file.removesuffix(".arrow")
         return (
             f"{self.file} in the ledger {self.place} is damaged ({self.reason}); the messages in "
             "it were acknowledged and are nowhere else: restore the file from a backup (`warren "
-            "ledger verify` lists what is wrong), or give its rows up by deleting it (if the queue "
-            "has later segments, the query then says how to go on behind the gap)"
+            "ledger verify` lists what is wrong), or give its rows up by deleting it and its mark "
+            f"({stem}.settled or {stem}.unordered, if there is one). If the queue has later "
+            "segments, the query then says how to go on behind the gap"
         )
 
 

@@ -115,6 +115,7 @@ class Drain:
         # Only now: another attempt may have written one of those that were just handed out.
         shelves = self._ledger.shelves()
         for job in jobs:
+            self._ledger.drop_stray_marks(job.queue, shelves.of(job.queue))
             self._doubt(job, shelves.of(job.queue))
         yield from self._require_kept(jobs, shelves)
         if any(job.resolving for job in jobs):

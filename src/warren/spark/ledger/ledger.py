@@ -10,7 +10,8 @@ stands this folder of files. The law:
     offset, one makes the segment; the other lets go of its messages unacknowledged.
 3.  Messages are acknowledged only when the segment that holds them will survive a power cut.
 4.  When the broker has surely read the acknowledgement, the segment is **settled** (a mark beside
-    it). Until then it is **in doubt**: the broker may or may not give its messages out again.
+    it). Until then it is **in doubt**: the broker may or may not give its messages out again. A
+    mark without a segment counts for nothing, and is deleted before a segment is made there.
 5.  A drain compares every *redelivered* message with what segments in doubt hold. What is there is
     dropped, and acknowledged with the rest; each row of a segment stands for one message only.
 6.  A broker that was killed may forget acknowledgements it had read. So redelivered messages are
@@ -301,9 +302,20 @@ class Ledger:
                 self.files.delete(name)
                 self._delete_marks(stem, start, shelf)
                 gone += 1
-            for start in shelf.settled.difference(shelf.starts):  # a prune that was cut short
-                self._delete_marks(stem, start, shelf)
+            self._drop_stray_marks(stem, shelf)  # of a prune that was cut short
         return gone
+
+    def drop_stray_marks(self, queue: str, shelf: Shelf) -> None:
+        """Delete marks whose segment is gone: they must not count for one that is made there next.
+
+        Before any is made. If another attempt has just made one and settled it, that one is in
+        doubt again, and cleared up.
+        """
+        self._drop_stray_marks(stem_of(queue), shelf)
+
+    def _drop_stray_marks(self, stem: str, shelf: Shelf) -> None:
+        for start in shelf.settled.difference(shelf.starts):
+            self._delete_marks(stem, start, shelf)
 
     def _delete_marks(self, stem: str, start: int, shelf: Shelf) -> None:
         self.files.delete(name_of(stem, start, SETTLED))

@@ -354,6 +354,23 @@ def test_a_segment_is_on_disk_before_it_has_its_name(
     assert steps == ["fsync", "name", "fsync"]  # the file, its name, the folder
 
 
+def test_a_mark_does_not_count_for_a_segment_that_is_made_when_its_own_is_gone(
+    ledger: Ledger,
+) -> None:
+    for queue, unordered in (("q", False), ("r", True)):
+        for start in (0, 3):
+            ledger.write(segment(queue, start))
+            ledger.settle(queue, start, unordered=unordered)
+        ledger.files.delete(f"{queue}@{3:020}.arrow")
+
+        ledger.drop_stray_marks(queue, ledger.shelves().of(queue))
+        ledger.write(segment(queue, 3))
+
+        shelf = ledger.shelves().of(queue)
+        assert shelf.in_doubt == [3]
+        assert not shelf.unordered
+
+
 # -- chains --------------------------------------------------------------------------------------
 def test_a_chain_ends_where_the_next_segment_is_missing(ledger: Ledger) -> None:
     ledger.write(segment(start=0, bodies=3))
