@@ -3,17 +3,18 @@ is doubled, and the order is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.drains import Task, publish
+from tests.spark.drains import Task, numbers, publish
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
 from warren.errors import LedgerUnusable, QueueBusy, QueueMissing
+from warren.spark.drain.job import Range
 from warren.spark.ledger.files import LocalFiles
 
 POINTS = [
@@ -62,6 +63,25 @@ def test_a_task_that_dies_at_a_step_loses_and_doubles_nothing(
     assert again + rest == list(range(15))
     empty(channel, queue)
     assert task.in_doubt(queue) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "forged"),
+    [("classic-sac", [7]), ("classic-sac", range(10)), ("quorum", [7]), ("quorum", range(10))],
+)
+def test_a_count_of_deliveries_that_a_publisher_has_set_changes_no_order(
+    task: Task, channel: Channel, name: Callable[..., str], kind: str, forged: Collection[int]
+) -> None:
+    queue = name("forged")
+    channel.declare(queue, durable=True, arguments=KINDS[kind])
+    for number in range(10):
+        headers = {"x-delivery-count": number} if number in forged else None
+        publish(channel, queue, [number], delivery_mode=2, headers=headers)
+    task.crash(queue, 0, 5, "before segment", mode="single active")
+
+    # As the driver plans it, which knows the queue's kind.
+    wanted = Range(queue, 0, 10, "single active", counts=kind == "quorum")
+    assert numbers(task.batches([wanted])) == list(range(10))
 
 
 def test_what_a_quorum_queue_took_back_is_read_in_order(

@@ -93,6 +93,24 @@ def test_replay_publishes_again(
     assert channel.count(other) == 0
 
 
+@on_one_broker
+def test_replay_leaves_out_counts_of_deliveries(
+    broker: TestBroker, channel: Channel, name: Callable[..., str], tmp_path: Path
+) -> None:
+    queue, other = name("counted"), name("again")
+    for each in (queue, other):
+        channel.declare(each)
+    publish(channel, queue, [1], headers={"x-delivery-count": 3, "x-acquired-count": 4, "a": "b"})
+    Task(broker.url, tmp_path / "ledger").run(queue, 0, 1)
+    given = ["--uri", broker.url, "--to", other, "--yes"]
+
+    assert main(["ledger", "replay", str(tmp_path / "ledger"), queue, *given]) == 0
+
+    message = channel.get(other)
+    assert message is not None
+    assert message.properties.headers == {"a": "b"}
+
+
 def test_a_folder_without_a_ledger_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

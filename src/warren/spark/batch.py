@@ -79,7 +79,14 @@ class QueueReader(DataSourceReader):
         for task in spread(begin, end, options.min_partitions or default_tasks()):
             names = [queue for queue, _, _ in task]
             ranges = [
-                Range(each, start[each], end[each], self._mode(queues[each]), True)
+                Range(
+                    each,
+                    start[each],
+                    end[each],
+                    self._mode(queues[each]),
+                    suspicious=True,
+                    counts=queues[each].counts,
+                )
                 for each in names
                 if end[each] > start[each]
             ]

@@ -74,5 +74,9 @@ PROPERTIES = tuple(column for column in COLUMNS if column.writable and column.nu
 #: What the sink can write, by name.
 WRITABLE = {column.name: column for column in COLUMNS if column.writable}
 
+#: Headers in which a quorum queue tells how often it has given a message out before. Nobody else
+#: should set them: on a message that is published again they would be a lie.
+COUNTED = frozenset(("x-delivery-count", "x-acquired-count"))
+
 ARROW_SCHEMA = pa.schema([column.arrow for column in COLUMNS])
 DDL = ", ".join(column.ddl for column in COLUMNS)

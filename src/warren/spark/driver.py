@@ -189,29 +189,34 @@ class Driver:
             self._ledger.require(ledger)
         first = self._with_new(positions_of(start), self._queues())
         last = positions_of(end)
-        modes = self._modes([name for name in last if last[name] > first.get(name, 0)], ledger)
+        kinds = self._kinds([name for name in last if last[name] > first.get(name, 0)], ledger)
+        modes = {name: mode_of(info) for name, info in kinds.items()}
         tasks = self._options.min_partitions or default_tasks()
-        planned = spread(first, {name: last[name] for name in modes}, tasks)
+        planned = spread(first, {name: last[name] for name in kinds}, tasks)
         trusted = self._trusted
-        self._trusted = trusted.union(modes)
+        self._trusted = trusted.union(kinds)
         return [
             QueuePartition(
-                [Range(*each, modes[each[0]], each[0] not in trusted) for each in task], ledger
+                [
+                    Range(name, at, end, modes[name], name not in trusted, kinds[name].counts)
+                    for name, at, end in task
+                ],
+                ledger,
             )
             for task in planned
         ]
 
-    def _modes(self, names: Sequence[str], ledger: str) -> dict[str, str]:
-        """How each queue of a batch is to be read. The batch may be older than the option
-        ``queues``, and what was a stream must not be drained."""
+    def _kinds(self, names: Sequence[str], ledger: str) -> dict[str, QueueInfo]:
+        """What the queues of a batch are, that are to be read. The batch may be older than the
+        option ``queues``, and what was a stream must not be drained."""
         kinds = self._asked(partial(self._catalog.kinds, names=names))
         if ledger:
-            return {name: mode_of(info) for name, info in kinds.items()}
+            return kinds
         # A batch without a ledger has streams only. One that is gone took its messages with it.
         for gone in (name for name, info in kinds.items() if info.kind != STREAM):
             self._catalog.require_there(gone)
             log.warning("stream '%s' is gone, and with it what was still to be read", gone)
-        return {name: STREAM for name, info in kinds.items() if info.kind == STREAM}
+        return {name: info for name, info in kinds.items() if info.kind == STREAM}
 
     def commit(self, end: Offset) -> None:
         """Forget what Spark does not need any more; not each time, for it lists all files."""

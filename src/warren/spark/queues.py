@@ -52,6 +52,11 @@ class QueueInfo:
     dead_letters: bool = False
 
     @property
+    def counts(self) -> bool:
+        """May it count deliveries? Of one that is not there yet nobody knows."""
+        return self.kind != "classic"
+
+    @property
     def mode(self) -> str:
         """How a drain holds it alone; raises NotSingleActive."""
         if self.single_active:

@@ -1,5 +1,6 @@
 """How a range of offsets is parted."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,3 +18,20 @@ def test_a_range_is_taken_in_parts_of_about_one_size(count: int, most: int, star
     assert len(parts) == -(-count // most)  # no more of them than needed
     assert max(parts, default=0) - min(parts, default=0) <= 1
     assert job.wanted == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "counts", "held", "is_believed"),
+    [
+        ("single active", True, "single active", True),
+        ("single active", False, "single active", False),  # a classic queue
+        ("exclusive", True, "exclusive", False),
+        ("exclusive", False, "single active", True),  # declared anew since it was planned
+    ],
+)
+def test_counts_of_deliveries_are_believed_of_a_queue_that_counts(
+    mode: str, counts: bool, held: str, is_believed: bool
+) -> None:
+    job = Job(Range("orders", 0, 9, mode, counts=counts), 0, held)
+
+    assert job.counts is is_believed

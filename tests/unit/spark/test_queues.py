@@ -15,6 +15,7 @@ from warren.errors import NotFound, NotSingleActive, QueueMissing
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
+from warren.spark.plan import offset_of
 from warren.spark.queues import Catalog, Listing, QueueInfo
 
 LINK: Any = SimpleNamespace(session=SimpleNamespace(server_properties={}))
@@ -124,6 +125,26 @@ def test_a_queue_that_went_with_a_batch_open_is_left_to_the_drain(
     found = modes(Driver(options(ledger=str(tmp_path))), ledger, q=5, gone=7)
 
     assert found == {"q": "exclusive", "gone": "exclusive"}
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("classic", False), ("quorum", True), ("", True)])
+def test_deliveries_are_counted_by_every_kind_of_queue_but_the_classic_one(
+    kind: str, counts: bool
+) -> None:
+    assert QueueInfo("q", kind).counts is counts
+
+
+def test_a_task_is_told_that_a_classic_queue_counts_no_deliveries(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Broker(monkeypatch, q=CLASSIC)
+    ledger = Ledger.at(str(tmp_path)).create()
+    driver = Driver(options(ledger=str(tmp_path)))
+
+    tasks = driver.partitions(offset_of(ledger, {}), offset_of(ledger, {"q": 5, "gone": 7}))
+
+    ranges = [each for task in tasks if isinstance(task, QueuePartition) for each in task.ranges]
+    assert {each.queue: each.counts for each in ranges} == {"q": False, "gone": True}
 
 
 # -- delivery limits -----------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Again:
         those come first that were given out most often, for it is the first that were taken; and
         only who has all that was taken back, and so something behind it, has those.
         """
-        counts = delivery_counts(batch) if job.mode == SINGLE_ACTIVE else []
+        counts = delivery_counts(batch) if job.counts else []
         if not any(counts):
             return False
         job.quorum = True
@@ -85,7 +85,7 @@ class Again:
             return True
         if len(set(took.bodies)) == len(took):
             return False
-        return came_twice(batch, took.redelivered) and job.may_retake()
+        return job.counts and came_twice(batch) and job.may_retake()
 
     def _known_by_id(self, job: Job, took: Deliveries, batch: pa.RecordBatch) -> bool:
         """Are messages with ids here that the youngest settled segments hold?"""

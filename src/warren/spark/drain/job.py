@@ -38,6 +38,8 @@ class Range:
     mode: str = EXCLUSIVE
     #: The broker may have been restarted, and have forgotten acknowledgements.
     suspicious: bool = False
+    #: It may count deliveries, as quorum queues do; else such counts are a publisher's.
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,12 @@ class Job:
         if tap is None or not tap.is_open or self.leaving or tap.settling or self.clearing:
             return False
         return self.mode != SINGLE_ACTIVE or len(tap.took) > 0
+
+    @property
+    def counts(self) -> bool:
+        """Are counts of deliveries the queue's own word? One that is held in another way than
+        planned was declared anew, and may be of another kind."""
+        return self.mode == SINGLE_ACTIVE and (self.range.counts or self.mode != self.range.mode)
 
     @property
     def waits_for_first(self) -> bool:

@@ -14,10 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from warren.spark.columns import COLUMNS
+from warren.spark.columns import COLUMNS, COUNTED
 
-#: Headers that a broker adds or changes when it gives a message out again.
-_COUNTED = frozenset(("x-delivery-count", "x-acquired-count"))
 _COMPARED = [column.name for column in COLUMNS if column.writable]
 
 Key = Hashable
@@ -32,30 +30,36 @@ def keys_of(batch: pa.RecordBatch) -> list[Key]:
     return list(zip(*columns, strict=True))
 
 
-def came_twice(batch: pa.RecordBatch, redelivered: Sequence[int]) -> bool:
+def came_twice(batch: pa.RecordBatch) -> bool:
     """True if rows of one window look like a message that was taken back and given out again.
 
     Equal messages alone do not: the second row must have been given out more often than the first,
     by the counts of quorum queues, which alone do such a thing on a channel that lives.
     """
-    again = set(redelivered)
-    counts = delivery_counts(batch)
     seen: dict[Key, int] = {}
-    for index, key in enumerate(keys_of(batch)):
-        if index in again and counts[index] > seen.get(key, counts[index]):
+    for key, count in zip(keys_of(batch), delivery_counts(batch), strict=True):
+        if count > seen.get(key, count):
             return True
-        seen[key] = counts[index]
+        seen[key] = count
     return False
 
 
 def delivery_counts(batch: pa.RecordBatch) -> list[int]:
-    """How often each row was given out before, by the word of a quorum queue; 0 by others'."""
-    return [_count(headers) for headers in batch.column("headers").to_pylist()]
+    """How often each row was given out before, by the word of a quorum queue; 0 by others'.
+
+    A publisher may have set such a header himself. But a quorum queue sets its own on whatever it
+    gives out again: one that is not on all of that is not the queue's.
+    """
+    flags = batch.column("redelivered").to_pylist()
+    headers = batch.column("headers").to_pylist()
+    again = [dict(given or ()) for flag, given in zip(flags, headers, strict=True) if flag]
+    by_queue = [name for name in COUNTED if all(_is_count(given.get(name)) for given in again)]
+    counts = iter([sum(int(given[name]) for name in by_queue) for given in again])
+    return [next(counts) if flag else 0 for flag in flags]
 
 
-def _count(headers: list[tuple[str, Any]] | None) -> int:
-    given = (value for name, value in headers or () if name in _COUNTED)
-    return sum(int(value) for value in given if value and value.isdigit())
+def _is_count(value: str | None) -> bool:
+    return value is not None and len(value) < 20 and value.isascii() and value.isdigit()
 
 
 def with_ids(keys: Sequence[Key]) -> list[Key]:
@@ -64,7 +68,7 @@ def with_ids(keys: Sequence[Key]) -> list[Key]:
 
 
 def _headers(headers: list[tuple[str, Any]] | None) -> Key:
-    kept = [(name, value) for name, value in headers or () if name not in _COUNTED]
+    kept = [(name, value) for name, value in headers or () if name not in COUNTED]
     return tuple(sorted(kept, key=lambda item: item[0])) or None
 
 

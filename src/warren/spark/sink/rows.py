@@ -17,7 +17,7 @@ from warren.client.publish_columns import (
     numbered_ids,
 )
 from warren.errors import RowRefused
-from warren.spark.columns import PROPERTIES
+from warren.spark.columns import COUNTED, PROPERTIES
 from warren.spark.sink.options import SinkOptions
 
 #: Rows that are encoded in one go: what is encoded waits in memory to be sent.
@@ -84,6 +84,8 @@ class RowEncoder:
         columns: dict[str, Sequence[bytes]] = {}
         for name in self._properties:
             values = _values(part.column(self._places[name]))
+            if name == "headers":
+                values = [_uncounted(each) for each in values]
             try:
                 columns[name] = encode_column(name, values)
             except ValueRefused as refused:
@@ -98,6 +100,13 @@ class RowEncoder:
 
     def _refused(self, column: str, row: int, problem: str) -> RowRefused:
         return RowRefused(column, self.rows + row, problem)
+
+
+def _uncounted(headers: list[tuple[str, Any]] | None) -> list[tuple[str, Any]] | None:
+    """Without the counts of deliveries, which are of the message that was read."""
+    if headers is None:
+        return None
+    return [header for header in headers if header[0] not in COUNTED]
 
 
 def _octets(column: pa.Array) -> list[bytes]:

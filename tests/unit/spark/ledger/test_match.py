@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.test_deliveries import deliveries
 from warren.spark.deliveries import to_batch
-from warren.spark.ledger.match import came_twice, keys_of, match_in_doubt, match_settled
+from warren.spark.ledger.match import (
+    came_twice,
+    delivery_counts,
+    keys_of,
+    match_in_doubt,
+    match_settled,
+)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,32 @@ def test_a_message_came_twice_if_it_was_handed_out_more_often_the_second_time(
             for word, count in zip(window.split(), counts, strict=True)
         )
     )
-    redelivered = [index for index, count in enumerate(counts) if count]
+    took.redelivered = [index for index, count in enumerate(counts) if count]
 
-    assert came_twice(to_batch(took, "q", 0, 0), redelivered) is twice
+    assert came_twice(to_batch(took, "q", 0, 0)) is twice
+
+
+@pytest.mark.parametrize(
+    ("redelivered", "headers", "counts"),
+    [
+        ([0, 1], [{"x-delivery-count": 2}, {"x-delivery-count": 1}, {}], [2, 1, 0]),
+        ([0, 1], [{"x-acquired-count": 2}, {"x-acquired-count": 1}, {}], [2, 1, 0]),
+        # A publisher's: on what was never given out before, and on a part of what was.
+        ([0], [{"x-delivery-count": 1}, {"x-delivery-count": 5}, {}], [1, 0, 0]),
+        ([0, 1, 2], [{}, {"x-delivery-count": 5}, {}], [0, 0, 0]),
+        (
+            [0, 1],
+            [{"x-delivery-count": 1}, {"x-delivery-count": 1, "x-acquired-count": 9}, {}],
+            [1, 1, 0],
+        ),
+        ([0], [{"x-delivery-count": "many"}, {}, {}], [0, 0, 0]),
+        ([0], [{"x-delivery-count": "9" * 5000}, {}, {}], [0, 0, 0]),
+    ],
+)
+def test_deliveries_are_counted_by_the_queue_and_not_by_a_publisher(
+    redelivered: list[int], headers: list[dict[str, object]], counts: list[int]
+) -> None:
+    took = deliveries(*((b"x", {"headers": each}) for each in headers))
+    took.redelivered = redelivered
+
+    assert delivery_counts(to_batch(took, "q", 0, 0)) == counts
