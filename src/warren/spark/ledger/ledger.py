@@ -197,9 +197,12 @@ class Ledger:
             self.files.put_new(_OWNER, json.dumps({"owner": owner}).encode())
             data = self.files.read(_OWNER) or b"{}"
         try:
-            known = json.loads(data).get("owner")
+            found = json.loads(data)
         except ValueError as error:
             raise LedgerDamaged(self.place, _OWNER, str(error)) from None
+        if not isinstance(found, dict) or "owner" not in found:
+            raise LedgerDamaged(self.place, _OWNER, "it names no query")
+        known = found["owner"]
         if known != owner:
             raise LedgerInUse(self.place, str(known), owner)
 

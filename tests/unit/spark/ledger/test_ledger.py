@@ -316,6 +316,14 @@ def test_a_ledger_has_one_owner(ledger: Ledger) -> None:
         ledger.claim("query two")
 
 
+@pytest.mark.parametrize("text", ["[]", "null", "5", "{}", "garbage"])
+def test_an_owner_that_can_not_be_read_is_damage(ledger: Ledger, text: str) -> None:
+    ledger.files.put_new("owner.json", text.encode())
+
+    with pytest.raises(LedgerDamaged, match=r"owner\.json .* or delete it"):
+        ledger.claim("query one")
+
+
 def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
