@@ -126,7 +126,7 @@ def test_ls_lists_the_rest_and_marks_a_segment_that_is_damaged(
     damaged = min(ledger.glob("*.arrow"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
 
-    assert main(["ledger", "ls", str(ledger)]) == 0
+    assert main(["ledger", "ls", str(ledger)]) == 1
     first, second = capsys.readouterr().out.splitlines()[-2:]
     assert queue in first
     assert "damaged" in first

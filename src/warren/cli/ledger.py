@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import base64
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from warren.cli import output
 from warren.cli.options import JSON, confirmed
 from warren.cli.output import Column
-from warren.errors import ConfigError, LedgerDamaged, NotFound
+from warren.errors import ConfigError, LedgerDamaged, LedgerUnusable, NotFound
 
 if TYPE_CHECKING:
     from warren.spark.ledger.ledger import Ledger
@@ -48,7 +52,9 @@ def add_parser(commands: Any) -> None:
     show = _command(below, "show", "the messages of a queue", _show, JSON)
     show.add_argument("queue", metavar="QUEUE", help="the queue they were read from")
     _range(show)
-    _command(below, "verify", "read every segment; exit code 1 if one is damaged", _verify)
+    _command(
+        below, "verify", "read every segment; exit code 1 if one is damaged or missing", _verify
+    )
     replay = _command(below, "replay", "publish messages of a queue again", _replay)
     replay.add_argument("queue", metavar="QUEUE", help="the queue they were read from")
     replay.add_argument(
@@ -58,6 +64,11 @@ def add_parser(commands: Any) -> None:
         "--to", metavar="QUEUE", help="the queue they go to, which must exist (default: the same)"
     )
     replay.add_argument("--yes", action="store_true", help="don't ask")
+    replay.add_argument(
+        "--incomplete",
+        action="store_true",
+        help="publish what is there, though segments among it are damaged or missing",
+    )
     _range(replay)
 
 
@@ -68,7 +79,7 @@ def _command(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", parents=list(shared)
     )
     parser.add_argument("path", metavar="PATH", help="the folder or URI of the ledger")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_reading(run))
     return parser
 
 
@@ -80,62 +91,130 @@ def _range(parser: argparse.ArgumentParser) -> None:
 
 
 # -- reading -------------------------------------------------------------------------------------
-def _open(options: argparse.Namespace) -> Ledger:
+def _reading(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """What can't be reached is told to who only reads, not to who runs a query."""
+
+    @wraps(run)
+    def read(options: argparse.Namespace) -> int:
+        try:
+            return run(options)
+        except LedgerUnusable as error:
+            problem = f"{error.place} can't be read: {error.reason}"
+            raise ConfigError("PATH", problem) from None
+
+    return read
+
+
+def _open(options: argparse.Namespace) -> tuple[Ledger, list[str]]:
+    """The ledger, and what is wrong with it as a whole."""
     try:
         from warren.spark.ledger.ledger import Ledger
     except ImportError as error:
         raise ConfigError("ledger", f"{error}: pip install 'warren[spark]'") from None
     ledger = Ledger.at(options.path)
-    if ledger.identity() is None:
+    if ledger.identity() is not None:
+        return ledger, []
+    if not any(shelf.starts for shelf in ledger.shelves().values()):
         raise ConfigError("PATH", f"there is no ledger at {ledger.place}")
-    return ledger
+    return ledger, ["ledger.json is missing: put it back, or no query can use this ledger"]
 
 
-def _segments(ledger: Ledger) -> Iterator[tuple[str, int, bool]]:
-    """Queue's stem, start and whether it is settled."""
-    for stem, shelf in sorted(ledger.shelves().items()):
-        for start in shelf.starts:
-            yield stem, start, start in shelf.settled
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is where a segment should be."""
+
+    queue: str
+    start: int
+    #: None: it can't be read.
+    segment: Segment | None
+    #: What is wrong with it; "" if nothing is.
+    damage: str
+    #: Where the one before it ends; None if that is not known.
+    before: int | None
+
+    @property
+    def gap(self) -> str:
+        """What is wrong between the one before it and this one; "" if nothing is."""
+        if self.before is None or self.before == self.start:
+            return ""
+        if self.before < self.start:
+            return f"queue '{self.queue}': nothing from offset {self.before} to {self.start}"
+        return f"queue '{self.queue}': segments overlap from {self.start} to {self.before}"
+
+    def wrong(self, until: int | None = None) -> list[str]:
+        """All that is wrong before that offset."""
+        begins = self.start if self.before is None else min(self.start, self.before)
+        gap = self.gap if until is None or begins < until else ""
+        damage = self.damage if until is None or self.start < until else ""
+        return [line for line in (gap, damage) if line]
 
 
-def _rows_of(ledger: Ledger, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    shelf = ledger.shelves().of(options.queue)
-    if not shelf.starts:
+def _look(ledger: Ledger, stem: str, starts: Sequence[int]) -> Iterator[_Look]:
+    """Read segments of a queue, one by one. One that is forgotten meanwhile is left out."""
+    from warren.spark.ledger.names import SEGMENT, name_of, queue_of
+
+    queue = queue_of(stem)
+    end: int | None = None
+    for start in starts:
+        segment, damage = None, ""
+        try:
+            segment = ledger.read_stem(stem, start)
+        except (LedgerDamaged, LedgerUnusable) as error:
+            damage = f"{name_of(stem, start, SEGMENT)}: {error.reason}"
+        if segment is not None or damage:
+            yield _Look(queue, start, segment, damage, end)
+        end = segment.end if segment is not None else None
+
+
+def _rows_of(ledger: Ledger, options: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows of a queue's range, and what is wrong there."""
+    from warren.spark.ledger.names import stem_of
+
+    first, until = options.first, options.until
+    if first < 0:
+        raise ConfigError("--from", f"{first} is no offset: the first is 0")
+    if until is not None and until <= first:
+        raise ConfigError("--until", f"{until} is not behind {first}, where the range begins")
+    starts = ledger.shelves().of(options.queue).starts
+    if not starts:
         raise ConfigError("QUEUE", f"the ledger holds nothing of queue '{options.queue}'")
-    for start in shelf.starts:
-        segment = ledger.read(options.queue, start)
-        if segment is None or segment.end <= options.first:
-            continue
-        if options.until is not None and start >= options.until:
-            return
-        for row in segment.batch.to_pylist():
-            if row["offset"] >= options.first and not _beyond(row, options):
-                yield row
+    # A segment reaches to the next one at most.
+    begin = max((at for at, start in enumerate(starts) if start <= first), default=0)
+    rows: list[dict[str, Any]] = []
+    wrong: list[str] = []
+    for look in _look(ledger, stem_of(options.queue), starts[begin:]):
+        wrong += look.wrong(until)
+        if until is not None and look.start >= until:
+            break
+        if look.segment is not None:
+            found = look.segment.batch.to_pylist()
+            rows += [row for row in found if first <= row["offset"] < (until or inf)]
+    return rows, wrong
 
 
-def _beyond(row: dict[str, Any], options: argparse.Namespace) -> bool:
-    return options.until is not None and row["offset"] >= options.until
+def _tell(wrong: Sequence[str]) -> int:
+    """Say what is wrong beside what is shown; the exit code."""
+    for line in wrong:
+        print(f"warren: {line}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 # -- commands ------------------------------------------------------------------------------------
 def _ls(options: argparse.Namespace) -> int:
-    from warren.spark.ledger.names import queue_of
-
-    ledger = _open(options)
+    ledger, wrong = _open(options)
     rows = []
-    for stem, start, settled in _segments(ledger):
-        try:
-            segment = ledger.read_stem(stem, start)
-        except LedgerDamaged:
-            rows.append({"queue": queue_of(stem), "start": start, "state": "damaged"})
-            continue
-        if segment is not None:
-            rows.append(_about(queue_of(stem), segment, settled))
+    for stem, shelf in sorted(ledger.shelves().items()):
+        for look in _look(ledger, stem, shelf.starts):
+            if look.segment is not None:
+                rows.append(_about(look.queue, look.segment, look.start in shelf.settled))
+            else:
+                rows.append({"queue": look.queue, "start": look.start, "state": "damaged"})
+                wrong.append(look.damage)
     if options.json:
         output.say_json(rows)
     else:
         output.table(rows, _SEGMENTS, none="no segments")
-    return 0
+    return _tell(wrong)
 
 
 def _about(queue: str, segment: Segment, settled: bool) -> dict[str, Any]:
@@ -155,8 +234,10 @@ def _about(queue: str, segment: Segment, settled: bool) -> dict[str, Any]:
 
 
 def _show(options: argparse.Namespace) -> int:
+    ledger, wrong = _open(options)
+    found, missing = _rows_of(ledger, options)
     rows = []
-    for row in _rows_of(_open(options), options):
+    for row in found:
         body: bytes = row["body"]
         try:
             text = body.decode()
@@ -171,31 +252,39 @@ def _show(options: argparse.Namespace) -> int:
         output.say_json(rows)
     else:
         output.table(rows, _ROWS, none="no messages")
-    return 0
+    return _tell(wrong + missing)
 
 
 def _verify(options: argparse.Namespace) -> int:
-    ledger = _open(options)
-    good = rows = in_doubt = 0
-    bad: list[str] = []
-    for stem, start, settled in _segments(ledger):
-        try:
-            segment = ledger.read_stem(stem, start)
-        except LedgerDamaged as error:
-            bad.append(f"{error.file}: {error.reason}")
-            continue
-        if segment is not None:
-            good, rows, in_doubt = good + 1, rows + segment.rows, in_doubt + (not settled)
-    output.say(f"{good} segments, {rows} messages, {in_doubt} in doubt, {len(bad)} damaged")
-    for line in bad:
+    ledger, wrong = _open(options)
+    good = rows = in_doubt = damaged = gaps = 0
+    for stem, shelf in sorted(ledger.shelves().items()):
+        for look in _look(ledger, stem, shelf.starts):
+            wrong += look.wrong()
+            gaps, damaged = gaps + bool(look.gap), damaged + bool(look.damage)
+            if look.segment is not None:
+                good, rows = good + 1, rows + look.segment.rows
+                in_doubt += look.start not in shelf.settled
+    output.say(
+        f"{good} segments, {rows} messages, {in_doubt} in doubt, {damaged} damaged, {gaps} gaps"
+    )
+    for line in wrong:
         output.say(line, "red")
-    return 1 if bad else 0
+    return 1 if wrong else 0
 
 
 def _replay(options: argparse.Namespace) -> int:
     from warren.spark.ledger.replay import replay
 
-    rows = list(_rows_of(_open(options), options))
+    ledger, wrong = _open(options)
+    rows, missing = _rows_of(ledger, options)
+    _tell(wrong + missing)
+    if missing and not options.incomplete:
+        raise ConfigError(
+            "QUEUE",
+            "not all messages are there, so nothing was published: choose a range with --from and "
+            "--until, or publish what is there with --incomplete",
+        )
     to = options.to or options.queue
     if not rows:
         output.say("no messages")
