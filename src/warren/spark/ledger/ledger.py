@@ -287,7 +287,8 @@ class Ledger:
                     self.place,
                     queue,
                     f"Spark asks for {start} to {end}, but a segment reaches from {at} to "
-                    f"{segment.end}; two queries may have used this ledger",
+                    f"{segment.end}; two queries may have used this ledger, or one query has "
+                    "loaded the queue twice (a join or a union with itself does)",
                 )
             yield segment
             at = segment.end
