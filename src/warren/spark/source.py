@@ -121,6 +121,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         context = TaskContext.get()
+        # Of a stage that is run again as a whole, attempts are counted from 0 again, and Python is
+        # not told of the stage's own count (Spark 4.3).
         retried = context is None or context.attemptNumber() > 0
         return Drain(self._options, ledger, run=run, retried=retried)
 
