@@ -27,6 +27,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
+                                      ReadTooOld
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
         KindUnknown  OffsetGone  StreamReplaced
       RowsNotTaken                    a Spark sink publishes where nothing is there
@@ -150,6 +151,7 @@ from warren.errors.spark import (
     QueueBusy,
     QueueMissing,
     QueueUnavailable,
+    ReadTooOld,
     RowsNotTaken,
     SourceError,
     SparkMissing,
@@ -232,6 +234,7 @@ __all__ = [
     "QueueBusy",
     "QueueMissing",
     "QueueUnavailable",
+    "ReadTooOld",
     "Refusal",
     "Reject",
     "ResourceError",

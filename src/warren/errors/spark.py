@@ -38,6 +38,7 @@ class LedgerDamaged(LedgerError):
     def __str__(self) -> str:
         if self.file.endswith(".json"):
             remedy = ", or delete it" if self.file == "owner.json" else ""
+            remedy = ", or load() again" if self.file.startswith("plan-") else remedy
             return (
                 f"{self.file} in the ledger {self.place} is damaged ({self.reason}); it holds no "
                 f"messages, they are in the segments beside it: restore it from a backup{remedy}"
@@ -129,6 +130,21 @@ class LedgerPruned(LedgerError):
             f"the ledger {self.place} no longer has the rows of queue '{self.queue}' that this "
             "DataFrame has read: load() again to read what is in the queue now. To use rows for "
             "longer, cache() or write them, or set the option ledgerRetention"
+        )
+
+
+class ReadTooOld(LedgerError):
+    """A DataFrame of long ago is planned, and whether it was before is no longer known."""
+
+    def __init__(self, place: str, age_s: float) -> None:
+        super().__init__(place, age_s)
+        self.place, self.age_s = place, age_s
+
+    def __str__(self) -> str:
+        return (
+            f"this DataFrame was made {self.age_s / 3600:.0f} hours ago, and the ledger "
+            f"{self.place} no longer knows what it has read, if it was used before: load() again "
+            "to read what is in the queues now"
         )
 
 
