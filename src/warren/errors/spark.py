@@ -76,7 +76,7 @@ class LedgerGone(LedgerError):
         return (
             f"the ledger {self.place} is not the one this query began with ({self.reason}): "
             "messages that were acknowledged may be in that one only. Put it back; or, if it is "
-            "lost for good, start with a new checkpoint"
+            "lost for good, start with a new checkpoint (with spark.read: load() again)"
         )
 
 

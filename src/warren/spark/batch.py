@@ -150,6 +150,7 @@ class QueueReader(DataSourceReader):
         if not queues and not task.kept:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
+        ledger.require(partition.ledger_id)
         require_kept(ledger, queues)
         drain = self.drain(ledger, partition.run)
         drained = ahead(drain.rows(queues), AHEAD, drain.keep_alive)

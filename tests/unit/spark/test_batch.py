@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tests.unit.spark.model_broker import Model
-from warren.errors import ConfigError, LedgerPruned, ReadTooOld
+from warren.errors import ConfigError, LedgerGone, LedgerPruned, ReadTooOld
 from warren.spark.batch import QueueReader
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
@@ -168,6 +169,21 @@ def test_plans_are_forgotten_after_a_day_and_then_not_made_again(script: Script)
     assert script.action(script.load(young))() == []
     with pytest.raises(ReadTooOld, match=r"24 hours ago.* load\(\) again"):
         script.load(old).partitions()
+
+
+def test_a_read_whose_ledger_is_gone_takes_nothing(script: Script) -> None:
+    script.publish(b"a")
+    rows = script.action(script.load())
+    rows()
+    shutil.rmtree(script.folder)
+    script.publish(b"b")
+
+    with pytest.raises(LedgerGone, match=r"it is gone.* load\(\) again"):
+        rows()
+    assert not script.folder.exists()
+    assert script.read() == [(0, b"b")]
+    with pytest.raises(LedgerGone, match="its id is"):
+        rows()
 
 
 def test_replay_begins_with_what_the_ledger_keeps(script: Script) -> None:
