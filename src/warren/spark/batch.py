@@ -21,7 +21,7 @@ from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.peek import peek
-from warren.spark.plan import shares, spread
+from warren.spark.plan import shares, shares_of_octets, spread
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.read_plan import (
     ReadPlan,
@@ -32,7 +32,8 @@ from warren.spark.read_plan import (
     settle_plan,
 )
 from warren.spark.selection import Selection
-from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
+from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start, stream_weight
+from warren.spark.weights import Weights
 
 
 @dataclass
@@ -93,6 +94,9 @@ class QueueReader(DataSourceReader):
             for name in (name for name, info in queues.items() if info.kind == STREAM):
                 start[name] = stream_start(link, name, options.starting_offset)
                 ready[name] = max(0, stream_end(link, name) - start[name])
+            if options.max_bytes is not None:
+                means = self._means(link, start, ready, queues)
+                ready = shares_of_octets(ready, means, options.max_bytes)
         ready = shares(ready, options.max_messages)
         end = {queue: start[queue] + count for queue, count in ready.items()}
         begin = start | {queue: each.starts[0] for queue, each in kept.items()}
@@ -107,6 +111,23 @@ class QueueReader(DataSourceReader):
             task_kept = [kept[each] for each in names if each in kept]
             found.append(ReadTask(tuple(ranges), tuple(task_kept)))
         return ReadPlan(ledger_id, tuple(found))
+
+    def _means(
+        self,
+        link: BlockingConnection,
+        start: Mapping[str, int],
+        ready: Mapping[str, int],
+        queues: Mapping[str, QueueInfo],
+    ) -> dict[str, int]:
+        """What a message of each queue weighed lately; of a stream, what the next ones weigh."""
+        weights = Weights()
+        streams = {queue for queue in ready if queues[queue].kind == STREAM}
+        plain = ready.keys() - streams
+        if plain and self._options.ledger is not None:
+            weights.of_queues(Ledger.at(self._options.ledger), plain)
+        ahead_of = {queue: start[queue] for queue in streams if ready[queue]}
+        weights.of_streams(ahead_of, lambda queue, at: stream_weight(link, queue, at))
+        return weights.means(ready)
 
     def _mode(self, info: QueueInfo) -> str:
         """How a queue is held while it is read; to look, any way to have it alone will do."""

@@ -186,6 +186,16 @@ def test_a_read_whose_ledger_is_gone_takes_nothing(script: Script) -> None:
         rows()
 
 
+def test_a_read_keeps_to_its_octets_by_what_was_read_before(script: Script) -> None:
+    script.publish(*[bytes(1000)] * 20)
+    assert len(script.read(maxBytesPerTrigger="8k")) == 2  # nobody knows yet what they weigh
+
+    assert len(script.read(maxBytesPerTrigger="8k")) == 8
+    assert len(script.read(maxBytesPerTrigger="8k", maxMessagesPerTrigger="3")) == 3
+    assert len(script.read(maxBytesPerTrigger="1")) == 1
+    assert len(script.read()) == 6
+
+
 def test_replay_begins_with_what_the_ledger_keeps(script: Script) -> None:
     script.publish(b"a", b"b")
     script.read()  # and what was to be done with it failed
