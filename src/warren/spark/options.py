@@ -198,21 +198,21 @@ WRITING: tuple[Option, ...] = (
 
 # -- reading them --------------------------------------------------------------------------------
 def read_options(
-    given: Mapping[str, str], known: Iterable[Option], *, ignored: Iterable[Option] = ()
+    given: Mapping[str, str], known: Iterable[Option], *, others: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Values by option name, defaults filled in; raises ConfigError for what can't be used.
 
-    ``ignored`` options belong to the other side: a pipeline may pass one set to both.
+    ``others`` are options that belong elsewhere, in lower case, and the words that say where.
     """
     table = {option.name.lower(): option for option in known}
-    others = {option.name.lower() for option in ignored} | _SPARKS_OWN
     values: dict[str, Any] = {option.name: option.default for option in table.values()}
     for name, text in given.items():
         option = table.get(name.lower())
         if option is None:
-            if name.lower() not in others:
-                raise ConfigError(name, _unknown(name, table.values()), SOURCE)
-            continue
+            if name.lower() in _SPARKS_OWN:
+                continue
+            problem = (others or {}).get(name.lower()) or _unknown(name, table.values())
+            raise ConfigError(name, problem, SOURCE)
         try:
             values[option.name] = option.parse(text)
         except ValueError as error:
@@ -292,6 +292,14 @@ def _management(values: Mapping[str, Any]) -> Endpoint | None:
     return found
 
 
+#: Of the source, what is said to whoever gives it an option of the sink's.
+_FOR_THE_SINK = {
+    option.name.lower(): "is for what is written (df.write, writeStream), and this is what is "
+    "read; drop it"
+    for option in WRITING
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """What the source was told; pickles to executors, shows no secret."""
@@ -313,7 +321,7 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SourceOptions:
-        values = read_options(given, CONNECTION + READING, ignored=WRITING)
+        values = read_options(given, CONNECTION + READING, others=_FOR_THE_SINK)
         queues = tuple(name.strip() for name in (values["queues"] or "").split(","))
         if not all(queues):
             raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",

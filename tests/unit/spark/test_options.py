@@ -9,6 +9,7 @@ import pytest
 from warren.errors import ConfigError
 from warren.spark.columns import COLUMNS
 from warren.spark.options import CONNECTION, READING, SourceOptions
+from warren.spark.sink.options import SinkOptions, require_address
 
 
 def parse(**given: str) -> SourceOptions:
@@ -93,6 +94,34 @@ def test_queues_are_split_at_commas() -> None:
 def test_an_unknown_option_names_the_nearest(given: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="did you mean 'queues'"):
         SourceOptions.parse(given)
+
+
+@pytest.mark.parametrize("name", ["exchange", "ROUTINGKEY", "onUnroutable"])
+def test_an_option_of_the_sink_is_refused_by_the_source(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} .* is for what is written"):
+        parse(**{name: "drop"})
+
+
+@pytest.mark.parametrize("name", ["queues", "Ledger", "maxMessagesPerTrigger", "peek"])
+def test_an_option_of_the_source_is_refused_by_the_sink(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} .* is for what is read"):
+        SinkOptions.parse({"routingKey": "q", name: "1"})
+
+
+def test_a_sink_is_told_where_its_rows_go() -> None:
+    nowhere = SinkOptions.parse({"onUnroutable": "drop"})
+    with pytest.raises(ConfigError, match="nothing says where the rows go"):
+        require_address(nowhere, {"body": 0})
+    for column in ("exchange", "routing_key"):
+        require_address(nowhere, {"body": 0, column: 1})
+    for option in ("exchange", "routingKey"):
+        require_address(SinkOptions.parse({option: "x"}), {"body": 0})
+
+
+def test_source_and_sink_can_be_told_of_the_broker_in_the_same_words() -> None:
+    given = {"url": "amqp://mq", "heartbeat": "7", "managementUrl": "http://mq"}
+
+    assert parse(**given).endpoints == SinkOptions.parse(given).endpoints
 
 
 def test_one_address_is_not_given_under_two_names() -> None:

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from warren.client.blocking_publisher import BlockingPublisher
 from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
 from warren.spark.options import SOURCE
-from warren.spark.sink.options import SinkOptions, bind_columns
+from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 from warren.spark.sink.rows import RowEncoder
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class _Sink:
     def __init__(self, given: dict[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = options = SinkOptions.parse(given)
         self._places = bind_columns(schema)
+        require_address(options, self._places)
         #: Stands for the query where there is none: the same for all attempts of a task.
         self._run_id = uuid.uuid4().hex
         self._write_id = _write_id(options, schema, streaming=streaming)
