@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import Deliveries, Tap
+from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
 from warren.errors import AccessRefused, QueueBusy, WarrenError
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.job import Range
@@ -74,6 +74,9 @@ def _seen(options: SourceOptions, wanted: Range) -> Deliveries:
         if not tap.is_open:
             raise _refused(wanted.queue, tap.refusal)
         tap.close()
+    if not len(tap.took) and (not tap.done or (tap.others and wanted.mode == SINGLE_ACTIVE)):
+        # They were ready when the read was planned: the active consumer is another.
+        raise QueueBusy(wanted.queue, options.drain_timeout_s)
     if tap.full:
         log.warning(
             "of queue '%s' only the first %d messages are shown: they are %d MiB already",
