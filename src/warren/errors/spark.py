@@ -275,19 +275,30 @@ class NotSingleActive(SourceError):
 
 
 class KindUnknown(SourceError):
-    """Nobody tells what kind of queue it is, so nobody knows how to read it safely."""
+    """Nobody tells what kind of queue it is, so nobody knows how to read it safely.
 
-    def __init__(self, queue: str, user: str, reason: str) -> None:
-        super().__init__(queue, user, reason)
-        self.queue, self.user, self.reason = queue, user, reason
+    ``cut``: the broker would tell, but the queue's name leaves no room for it in the answer.
+    """
+
+    def __init__(self, queue: str, user: str, reason: str, cut: bool = False) -> None:
+        super().__init__(queue, user, reason, cut)
+        self.queue, self.user, self.reason, self.cut = queue, user, reason, cut
 
     def __str__(self) -> str:
+        told, remedy = (
+            "over AMQP the broker tells it only to a user who may configure the queue",
+            f"Grant user '{self.user}' the permission to configure the queue",
+        )
+        if self.cut:
+            told, remedy = (
+                "over AMQP the broker's answer, which has room for 255 octets, is cut behind so "
+                "long a name",
+                "Give the queue a name of at most 100 octets",
+            )
         return (
-            f"what kind of queue '{self.queue}' is can't be found out: over AMQP the broker tells "
-            f"it only to a user who may configure the queue, and the management API can't be asked "
-            f"({self.reason}). Grant user '{self.user}' the permission to configure the queue, or "
-            "set the option managementUrl to an API that the user may read "
-            "(http://user:password@host:15672)"
+            f"what kind of queue '{self.queue}' is can't be found out: {told}, and the management "
+            f"API can't be asked ({self.reason}). {remedy}, or set the option managementUrl to an "
+            "API that the user may read (http://user:password@host:15672)"
         )
 
 

@@ -27,6 +27,7 @@ from warren.errors import (
     NotFound,
     NotManagement,
     NotSingleActive,
+    PreconditionFailed,
     QueueAutoDeletes,
     QueueMissing,
 )
@@ -167,6 +168,8 @@ class Catalog:
             kind = queue_kind(link, name)
         except NotFound:
             return QueueInfo(name)
+        except PreconditionFailed:
+            return self._look_up(name, cut=True)
         if kind is None:  # users who only read may not configure queues, so they are not told
             return self._look_up(name)
         return QueueInfo(
@@ -178,12 +181,12 @@ class Catalog:
             kind.dead_letters,
         )
 
-    def _look_up(self, name: str) -> QueueInfo:
+    def _look_up(self, name: str, *, cut: bool = False) -> QueueInfo:
         try:
             return self._listing.queue(name)
         except ManagementError as error:
             user = self._options.endpoints[0].user
-            raise KindUnknown(name, user, why(error)) from None
+            raise KindUnknown(name, user, why(error), cut) from None
 
 
 class Listing:

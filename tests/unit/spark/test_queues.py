@@ -11,7 +11,14 @@ import pytest
 pytest.importorskip("pyspark")
 
 from warren.client.kinds import QueueKind
-from warren.errors import NotFound, NotSingleActive, QueueMissing
+from warren.errors import (
+    ApiUnreachable,
+    KindUnknown,
+    NotFound,
+    NotSingleActive,
+    PreconditionFailed,
+    QueueMissing,
+)
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
@@ -206,3 +213,22 @@ def test_so_is_one_that_is_named(
         catalog.queues(greeting(server))
 
     assert_told(caplog, told)
+
+
+def test_a_name_that_leaves_no_room_for_the_kind_is_told_from_a_missing_permission(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cut(link: Any, name: str) -> QueueKind:
+        raise PreconditionFailed("inequivalent arg 'x-queue-type' for queue 'qqq...")
+
+    def away(listing: Listing, name: str) -> QueueInfo:
+        raise ApiUnreachable("http://mq:15672", "refused")
+
+    monkeypatch.setattr("warren.spark.queues.queue_kind", cut)
+    monkeypatch.setattr(Listing, "queue", away)
+
+    with pytest.raises(KindUnknown, match=r"is cut behind so long a name.* managementUrl") as told:
+        Catalog(options()).queues(LINK)
+    assert "permission" not in str(told.value)
+    monkeypatch.setattr(Listing, "queue", lambda _, name: QueueInfo(name, "stream"))
+    assert Catalog(options()).queues(LINK)["q"].kind == "stream"
