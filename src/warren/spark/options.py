@@ -86,6 +86,14 @@ def _name(value: str) -> str:
     return value
 
 
+def _ledger(value: str) -> str:
+    if value.startswith("~"):
+        raise ValueError(
+            "write the whole path; ~ is another folder for each user, and executors may be others"
+        )
+    return value
+
+
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -155,7 +163,7 @@ CONNECTION: tuple[Option, ...] = (
 #: What the source knows besides.
 READING: tuple[Option, ...] = (
     Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
-    Option("ledger", _text, "a folder, or a URI, that every executor can reach"),
+    Option("ledger", _ledger, "a folder, or a URI, that every executor can reach"),
     Option("managementUri", _text, "where the management API is, for patterns and for users who "
            "may not configure the queues",
            shown="http://host:15672, with TLS https://host:15671", secret=True),

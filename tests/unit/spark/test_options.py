@@ -124,6 +124,13 @@ def test_source_and_sink_can_be_told_of_the_broker_in_the_same_words() -> None:
     assert parse(**given).endpoints == SinkOptions.parse(given).endpoints
 
 
+@pytest.mark.parametrize("given", ["~/ledger", "~", "~ann/ledger"])
+def test_a_ledger_is_not_looked_for_in_somebody_s_home(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"ledger .* write the whole path"):
+        parse(ledger=given)
+    assert parse(ledger="/data/~/ledger").ledger == "/data/~/ledger"
+
+
 def test_one_address_is_not_given_under_two_names() -> None:
     with pytest.raises(ConfigError, match="give one of them"):
         parse(uri="amqp://a/", url="amqp://b/")
