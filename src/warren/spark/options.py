@@ -276,12 +276,23 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
         raise ConfigError("url", "is the same as 'uri': give one of them", SOURCE)
     said = values["uri"] or values["url"] or ""
     uris = _BETWEEN_URIS.split(said.strip()) if said else []
-    bases = [base for uri in uris for base in parse_uri(uri, **silent)]
+    option = "uri" if values["uri"] else "url"
+    bases = [base for uri in uris for base in _brokers(uri, option, **silent)]
     for base in bases:
         if base.scheme not in ("amqp", "amqps"):
             problem = f"begins with {base.scheme}://, not with amqp:// or amqps://"
-            raise ConfigError("uri", problem, SOURCE)
+            raise ConfigError(option, problem, SOURCE)
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
+
+
+def _brokers(uri: str, option: str, **silent: Any) -> list[Endpoint]:
+    """Those that a URI names; what is wrong with it is told as what an option says."""
+    try:
+        return parse_uri(uri, option, **silent)
+    except ConfigError as error:
+        if error.source == option:  # a parameter of it
+            raise
+        raise ConfigError(error.option, error.problem, SOURCE) from None
 
 
 def _management(values: Mapping[str, Any]) -> Endpoint | None:
@@ -293,7 +304,7 @@ def _management(values: Mapping[str, Any]) -> Endpoint | None:
     if not (uri or url):
         return None
     option = "managementUri" if uri else "managementUrl"
-    found = parse_uri(uri or url, option)[0]
+    found = _brokers(uri or url, option)[0]
     if found.scheme not in ("http", "https"):
         problem = f"begins with {found.scheme}://, not with http:// or https://"
         raise ConfigError(option, problem, SOURCE)
@@ -331,9 +342,12 @@ class SourceOptions:
     def parse(cls, given: Mapping[str, str]) -> SourceOptions:
         values = read_options(given, CONNECTION + READING, others=_FOR_THE_SINK)
         queues = tuple(name.strip() for name in (values["queues"] or "").split(","))
-        if not all(queues):
+        if not any(queues):
             raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",
                               SOURCE)  # fmt: skip
+        if not all(queues):
+            problem = f"{values['queues']!r} has a comma with no name before or behind it"
+            raise ConfigError("queues", problem, SOURCE)
         if values["peek"] and values["replay"]:
             raise ConfigError("replay", "needs the ledger, and peek does without", SOURCE)
         return cls(

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import StringType, StructField, StructType
+
 from warren.errors import ConfigError
 from warren.spark.columns import COLUMNS
 from warren.spark.options import CONNECTION, READING, SourceOptions
-from warren.spark.sink.options import SinkOptions, require_address
+from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 
 
 def parse(**given: str) -> SourceOptions:
@@ -129,6 +133,30 @@ def test_a_ledger_is_not_looked_for_in_somebody_s_home(given: str) -> None:
     with pytest.raises(ConfigError, match=r"ledger .* write the whole path"):
         parse(ledger=given)
     assert parse(ledger="/data/~/ledger").ledger == "/data/~/ledger"
+
+
+@pytest.mark.parametrize("name", ["uri", "url"])
+def test_what_is_wrong_with_an_address_is_told_as_an_option_of_the_table(name: str) -> None:
+    for wrong in ("amqp://ann:secret@mq:70000", "mq:5672", "http://mq"):
+        with pytest.raises(ConfigError, match=rf'{name} \(format\("rabbitmq"\)\): ') as failed:
+            parse(**{name: wrong})
+        assert "secret" not in str(failed.value)
+    with pytest.raises(ConfigError, match=r'managementUrl \(format\("rabbitmq"\)\): '):
+        parse(managementUrl="http://mq:70000")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [("", "name the queues"), (" ,", "name the queues"), ("a,b,", "'a,b,' has a comma with no")],
+)
+def test_queues_without_a_name_are_told(given: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse(queues=given)
+
+
+def test_a_column_that_is_none_is_told_in_whole_sentences() -> None:
+    with pytest.raises(ConfigError, match=r"app_id\. Other columns go into the body"):
+        bind_columns(StructType([StructField("zzzzzz", StringType())]))
 
 
 def test_one_address_is_not_given_under_two_names() -> None:

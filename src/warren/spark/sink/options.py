@@ -176,5 +176,5 @@ def _check_type(name: str, found: str) -> None:
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, WRITABLE, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(WRITABLE)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(WRITABLE)}."
     return f"is no part of a message; {hint} Other columns go into the body: to_json(struct(*))"
