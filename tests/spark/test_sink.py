@@ -252,6 +252,10 @@ def test_a_table_or_option_that_can_not_be_used_is_refused_before_anything_is_se
         ("CAST(NULL AS STRING) AS body, 'q' AS routing_key", "column 'body', row 0 .* is null"),
         ("'x' AS body, repeat('k', 256) AS routing_key", "column 'routing_key', row 0 .* 256 oct"),
         (
+            "'x' AS body, 'q' AS routing_key, map('h', repeat('x', 300000)) AS headers",
+            "column 'headers', row 0 .* the properties are 3000.. octets; the broker takes 1310",
+        ),
+        (
             "'x' AS body, 'q' AS routing_key, 256 AS priority",
             "column 'priority', row 0 .* not between 0 and 255",
         ),
