@@ -29,7 +29,7 @@
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
                                       ReadTooOld
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
-        KindUnknown  OffsetGone  StreamReplaced
+        KindUnknown  OffsetGone  StreamReplaced  ReadRefused
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -151,6 +151,7 @@ from warren.errors.spark import (
     QueueBusy,
     QueueMissing,
     QueueUnavailable,
+    ReadRefused,
     ReadTooOld,
     RowsNotTaken,
     SourceError,
@@ -234,6 +235,7 @@ __all__ = [
     "QueueBusy",
     "QueueMissing",
     "QueueUnavailable",
+    "ReadRefused",
     "ReadTooOld",
     "Refusal",
     "Reject",

@@ -227,6 +227,17 @@ class QueueBusy(SourceError):
         )
 
 
+class ReadRefused(SourceError):
+    """The user may not read the queue."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason}: grant that user the permission to read it"
+
+
 class OffsetGone(SourceError):
     """A stream no longer holds what is to be read next."""
 

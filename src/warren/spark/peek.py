@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
-from warren.errors import AccessRefused, QueueBusy, WarrenError
+from warren.errors import AccessRefused, QueueBusy, ReadRefused, WarrenError
+from warren.errors.refusals import is_no_permission
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
@@ -88,6 +89,8 @@ def _seen(options: SourceOptions, wanted: Range) -> Deliveries:
 
 
 def _refused(queue: str, refusal: WarrenError | None) -> WarrenError:
+    if is_no_permission(refusal):
+        return ReadRefused(str(refusal))
     if isinstance(refusal, AccessRefused):
         return QueueBusy(queue, 0.0)
     assert refusal is not None

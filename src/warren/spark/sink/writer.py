@@ -26,7 +26,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from warren.client.blocking_publisher import BlockingPublisher
-from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
+from warren.errors import AccessRefused, ConfigError, NotFound, RowsNotTaken, Unroutable
+from warren.errors.refusals import is_no_permission
 from warren.spark.options import SOURCE
 from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 from warren.spark.sink.rows import RowEncoder
@@ -75,7 +76,7 @@ class _Sink:
             name=name,
             patient=_under_way(context),
         )
-        with publisher, _remedies():
+        with publisher, remedies(self._options):
             _send_all(batches, encoder, publisher, started)
             publisher.finish()
         counts = publisher.counts
@@ -143,7 +144,7 @@ def _under_way(context: TaskContext | None) -> bool:
 
 
 @contextmanager
-def _remedies() -> Iterator[None]:
+def remedies(options: SinkOptions) -> Iterator[None]:
     """What the broker refuses, with what to do about it in the words of the sink."""
     try:
         yield
@@ -154,9 +155,14 @@ def _remedies() -> Iterator[None]:
             "deadletter) or mandatory=false",
         ) from None
     except NotFound as error:
-        raise RowsNotTaken(
-            str(error), "declare it, or correct the option or column 'exchange'"
-        ) from None
+        rules = options.rules
+        dead = rules.unroutable == "deadletter" and error.name == rules.dead_letter_exchange
+        wrong = "option 'deadLetterExchange'" if dead else "option or column 'exchange'"
+        raise RowsNotTaken(str(error), f"declare it, or correct the {wrong}") from None
+    except AccessRefused as error:
+        if not is_no_permission(error):
+            raise
+        raise RowsNotTaken(str(error), "grant that user the permission to write to it") from None
 
 
 def _speak_up() -> None:
