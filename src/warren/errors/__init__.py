@@ -17,7 +17,7 @@
                                       RowRefused
       ManagementError                 a call to a management API that came to nothing
         ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
-        ApiRefused (ApiMissing)  TopologyHalfDone
+        OtherBroker  ApiRefused (ApiMissing)  TopologyHalfDone
       FileError                       a file that people write: names the line
         TopologyError  PipelineError
       TopologyRefused                 a topology file that the broker would refuse
@@ -103,6 +103,7 @@ from warren.errors.management import (
     ApiUntrusted,
     ManagementError,
     NotManagement,
+    OtherBroker,
     TopologyError,
     TopologyHalfDone,
     TopologyRefused,
@@ -223,6 +224,7 @@ __all__ = [
     "NotStarted",
     "NothingDeclared",
     "OffsetGone",
+    "OtherBroker",
     "OtherRefusal",
     "PackageMissing",
     "PipelineError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,9 @@ pytest.importorskip("pyspark")
 
 from warren.client.kinds import QueueKind
 from warren.errors import (
+    ApiRefused,
     ApiUnreachable,
+    ConfigError,
     KindUnknown,
     NotFound,
     NotSingleActive,
@@ -25,6 +28,9 @@ from warren.spark.options import SourceOptions
 from warren.spark.queues import Catalog, Listing, QueueInfo
 
 LINK: Any = SimpleNamespace(session=SimpleNamespace(server_properties={}))
+HERE: Any = SimpleNamespace(
+    session=SimpleNamespace(server_properties={"cluster_name": "rabbit@here"})
+)
 STREAM = QueueKind("stream", single_active=False)
 CLASSIC = QueueKind("classic", single_active=False)
 QUORUM = QueueKind("quorum", single_active=False)
@@ -232,3 +238,40 @@ def test_a_name_that_leaves_no_room_for_the_kind_is_told_from_a_missing_permissi
     assert "permission" not in str(told.value)
     monkeypatch.setattr(Listing, "queue", lambda _, name: QueueInfo(name, "stream"))
     assert Catalog(options()).queues(LINK)["q"].kind == "stream"
+
+
+class Api:
+    """A management API where one was guessed to be."""
+
+    address = "http://mq:15672"
+
+    def __init__(self, cluster: str | None) -> None:
+        self._cluster = cluster
+
+    def get(self, *path: str, what: str) -> Any:
+        if path != ("overview",):
+            return [{"name": "q"}, {"name": "other"}]
+        if self._cluster is None:
+            raise ApiRefused(what, 401, "not for you")
+        return {"cluster_name": self._cluster}
+
+
+@pytest.mark.parametrize("cluster", ["rabbit@here", "", None])
+def test_a_management_api_that_may_be_the_broker_s_is_asked(
+    monkeypatch: pytest.MonkeyPatch, cluster: str | None
+) -> None:
+    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(Api(cluster)))
+
+    assert list(Catalog(options("q*")).queues(HERE)) == ["q"]
+
+
+def test_a_guessed_management_api_of_another_broker_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Api("rabbit@there")
+    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(other))
+
+    with pytest.raises(ConfigError, match=r"of another broker, of cluster 'rabbit@there'"):
+        Catalog(options("q*")).queues(HERE)
+    named = options("q*", managementUrl="http://mq:15672")  # who names it must know
+    assert list(Catalog(named).queues(HERE)) == ["q"]
