@@ -229,6 +229,8 @@ def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
         ("'x' AS body", {"onUnroutable": "deadletter"}, "needs a deadLetterExchange"),
         ("'x' AS body", {"writeName": "é" * 65}, "must be at most 128 octets"),
         ("'x' AS body", {"priority": "300"}, "300 is not between 0 and 255"),
+        ("'x' AS body", {"onUnroutable": "drop"}, "nothing says where the rows go"),
+        ("'x' AS body", {"routingKey": "q", "queues": "q"}, "queues .* is for what is read"),
     ],
 )
 def test_a_table_or_option_that_can_not_be_used_is_refused_before_anything_is_sent(
@@ -247,9 +249,16 @@ def test_a_table_or_option_that_can_not_be_used_is_refused_before_anything_is_se
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("CAST(NULL AS STRING) AS body", "column 'body', row 0 .* is null"),
+        ("CAST(NULL AS STRING) AS body, 'q' AS routing_key", "column 'body', row 0 .* is null"),
         ("'x' AS body, repeat('k', 256) AS routing_key", "column 'routing_key', row 0 .* 256 oct"),
-        ("'x' AS body, 256 AS priority", "column 'priority', row 0 .* not between 0 and 255"),
+        (
+            "'x' AS body, 'q' AS routing_key, map('h', repeat('x', 300000)) AS headers",
+            "column 'headers', row 0 .* the properties are 3000.. octets; the broker takes 1310",
+        ),
+        (
+            "'x' AS body, 'q' AS routing_key, 256 AS priority",
+            "column 'priority', row 0 .* not between 0 and 255",
+        ),
     ],
 )
 def test_a_value_that_no_message_can_have_is_named_with_its_column_and_row(
@@ -263,7 +272,7 @@ def test_a_value_that_no_message_can_have_is_named_with_its_column_and_row(
 def test_a_password_shows_in_no_error(spark: SparkSession, broker: TestBroker, capfd: Any) -> None:
     secret = "hunter2-do-not-show"
     uri = broker.url.replace("guest:guest", f"guest:{secret}")
-    rows = spark.sql("SELECT 'x' AS body")
+    rows = spark.sql("SELECT 'x' AS body, 'q' AS routing_key")
     with pytest.raises(PySparkException, match="refused the login of 'guest'") as refused:
         rows.write.format("rabbitmq").options(uri=uri, retries="0").mode("append").save()
     assert secret not in str(refused.value)
@@ -275,7 +284,7 @@ def test_a_password_shows_in_no_error(spark: SparkSession, broker: TestBroker, c
 def test_a_broker_that_is_not_there_is_named_at_once_with_the_remedy(
     spark: SparkSession, broker: TestBroker, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    rows = spark.sql("SELECT 'x' AS body")
+    rows = spark.sql("SELECT 'x' AS body, 'q' AS routing_key")
     with pytest.raises(PySparkException, match=r"no broker answers at guest@127.0.0.1:9 "):
         rows.write.format("rabbitmq").options(uri="amqp://guest:guest@127.0.0.1:9/").mode(
             "append"

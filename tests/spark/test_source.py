@@ -303,6 +303,41 @@ def test_a_batch_read_drains_what_is_there_once(query: Query, channel: Channel, 
 
 
 @on_one_broker
+def test_both_sides_of_a_join_of_a_batch_read_with_itself_have_its_rows(
+    query: Query, channel: Channel, name: Callable[..., str]
+) -> None:
+    queues = [name("spark"), name("spark")]
+    for queue in queues:
+        channel.declare(queue)
+        publish(channel, queue, range(20))
+    frame = batch(query, ",".join(queues))
+
+    joined = frame.alias("one").join(frame.alias("other"), ["queue", "offset"])
+
+    assert joined.count() == 40
+    publish(channel, queues[0], range(3))
+    assert joined.where("one.body = other.body").count() == frame.union(frame).count() / 2 == 40
+    assert channel.count(queues[0]) == 3
+
+
+@on_one_broker
+def test_a_batch_read_that_is_planned_by_each_action_is_the_same_in_all(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(20))
+    setting = "spark.sql.python.filterPushdown.enabled"
+    query.spark.conf.set(setting, "true")
+    try:
+        frame = batch(query, queue).where(f"routing_key = '{queue}'")
+        assert frame.count() == 20
+        frame.write.parquet(str(query.folder / "copy"))
+    finally:
+        query.spark.conf.unset(setting)
+
+    assert query.spark.read.parquet(str(query.folder / "copy")).count() == 20
+
+
+@on_one_broker
 def test_a_batch_read_can_begin_with_what_earlier_ones_took(
     query: Query, channel: Channel, queue: str
 ) -> None:

@@ -30,6 +30,7 @@ from warren.errors import (
     NotManagement,
     NotSingleActive,
     QueueAutoDeletes,
+    ReadRefused,
 )
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
@@ -311,4 +312,24 @@ def test_a_queue_of_which_nobody_tells_the_kind_is_not_read(
         read({**options, "queues": queue, "peek": peek})
 
     assert (refused.value.queue, refused.value.user) == (queue, options["user"])
+    assert channel.count(queue) == 1
+
+
+@pytest.mark.parametrize("peek", ["true", "false"])
+def test_who_may_not_read_a_queue_is_told_so_at_once(
+    reader: Callable[..., dict[str, str]],
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[..., str],
+    peek: str,
+) -> None:
+    queue = name("closed")
+    channel.declare(queue)
+    channel.publish(queue, b"kept")
+    channel.sync()
+    options = reader("")
+    broker.set_permissions(options["user"], "/", configure=".*", write="^$", read="^$")
+
+    with pytest.raises(ReadRefused, match=rf"'{queue}'.*grant that user the permission to read it"):
+        read({**options, "queues": queue, "peek": peek})
     assert channel.count(queue) == 1

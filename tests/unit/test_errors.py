@@ -12,7 +12,7 @@ import pytest
 from warren import errors
 from warren.errors import ConfigError, ListenError, NotFound, Refusal, ResourceLocked, WarrenError
 
-EXAMPLES = {"str": "some 'text'", "int": 5, "int | None": 5, "float": 2.5}
+EXAMPLES = {"str": "some 'text'", "int": 5, "int | None": 5, "float": 2.5, "bool": True}
 
 
 def family(of: type[WarrenError] = WarrenError) -> Iterator[type[WarrenError]]:

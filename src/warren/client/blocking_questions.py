@@ -50,7 +50,10 @@ def has_exchange(link: BlockingConnection, name: str) -> bool:
 
 
 def queue_kind(link: BlockingConnection, queue: str) -> QueueKind | None:
-    """What kind of queue it is; None if the broker does not tell. Raises NotFound."""
+    """What kind of queue it is; None if the broker does not tell.
+
+    Raises NotFound; PreconditionFailed if the name is so long that the broker's answer is cut.
+    """
     channel: BlockingChannel = link.channel()
     channel.ready_messages(queue)
     channel.close()
@@ -74,6 +77,8 @@ def queue_kind(link: BlockingConnection, queue: str) -> QueueKind | None:
             try:
                 kind = probe.refused(refusal.text)
             except PreconditionFailed:
+                if probe.cut:
+                    raise
                 return None
             if kind is not None:
                 return kind

@@ -34,6 +34,13 @@ _REFUSAL = re.compile(
     r"(?:the value )?(?P<value>none|'(?P<text>.*?)')(?: of type '(?P<type>[a-z]+)')?$",
     re.DOTALL,
 )
+#: A reply text has 255 octets, and brokers end a longer one with dots: a long name leaves no room.
+_CUT = re.compile(
+    r"inequivalent arg '(?P<name>[^']+)' for queue '.*?(?: but current is "
+    r"(?P<value>n|(?:the value )?'(?P<text>[a-z]+)).*)?\.\.\.$",
+    re.DOTALL,
+)
+_TYPES = ("classic", "quorum", "stream")
 _INTEGERS = {"byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint"}
 
 
@@ -67,6 +74,8 @@ class KindProbe:
         self.exclusive = False
         self.auto_delete = False
         self.arguments: dict[str, Any] = {_TYPE: _IMPOSSIBLE}
+        #: The broker's answer was cut before it told anything.
+        self.cut = False
         self._asked = 0
         self._type = ""
         self._single_active = False
@@ -80,7 +89,7 @@ class KindProbe:
         found = _REFUSAL.search(text)
         self._asked += 1
         if found is None or self._asked > _MOST_QUESTIONS:
-            return self._kind() or _not_told(text)
+            return self._kind() or self._of_cut(text) or _not_told(text)
         name, value = found["name"], found["text"]
         if name == _TYPE:
             self._type = value or "classic"
@@ -103,6 +112,16 @@ class KindProbe:
     def taken(self) -> QueueKind:
         """The same for a declaration that was not refused."""
         return self._kind() or _not_told("an impossible declaration was taken")
+
+    def _of_cut(self, text: str) -> QueueKind | None:
+        """What the beginning of an answer tells."""
+        found = _CUT.search(text)
+        self.cut = found is not None
+        if found is None or found["name"] != _TYPE or found["value"] is None:
+            return None
+        began = found["text"] or "classic"
+        self._type = next((each for each in _TYPES if each.startswith(began)), "")
+        return self._kind()
 
     def _kind(self, delivery_limit: int | None = None) -> QueueKind | None:
         if not self._type:

@@ -25,6 +25,7 @@ _CONTENT = Struct(">BHIHHQ")
 _FLAGS = Struct(">H")
 _SECONDS = Struct(">Q")
 _LENGTHS = [bytes((size,)) for size in range(256)]
+_BEFORE_PROPERTIES = 12  # class, weight and size of the body
 _ROUTE_AT = 13  # frame head, class and method, a reserved short
 
 
@@ -170,6 +171,15 @@ class Routes:
                 self._known.clear()
             self._known[key] = found
         return found
+
+
+def require_room(properties: Sequence[bytes], frame_max: int) -> None:
+    """Raises ValueRefused: a body may take several frames, properties must fit into one."""
+    most = (frame_max or 1 << 31) - OVERHEAD - _BEFORE_PROPERTIES
+    if max(map(len, properties), default=0) <= most:
+        return
+    row, size = next((row, len(each)) for row, each in enumerate(properties) if len(each) > most)
+    raise ValueRefused(row, f"with it the properties are {size} octets; the broker takes {most}")
 
 
 def encode_messages(

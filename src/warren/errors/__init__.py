@@ -17,7 +17,7 @@
                                       RowRefused
       ManagementError                 a call to a management API that came to nothing
         ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
-        ApiRefused (ApiMissing)  TopologyHalfDone
+        OtherBroker  ApiRefused (ApiMissing)  TopologyHalfDone
       FileError                       a file that people write: names the line
         TopologyError  PipelineError
       TopologyRefused                 a topology file that the broker would refuse
@@ -27,8 +27,9 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
+                                      ReadTooOld
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
-        KindUnknown  OffsetGone  StreamReplaced
+        KindUnknown  OffsetGone  StreamReplaced  ReadRefused
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -102,6 +103,7 @@ from warren.errors.management import (
     ApiUntrusted,
     ManagementError,
     NotManagement,
+    OtherBroker,
     TopologyError,
     TopologyHalfDone,
     TopologyRefused,
@@ -150,6 +152,8 @@ from warren.errors.spark import (
     QueueBusy,
     QueueMissing,
     QueueUnavailable,
+    ReadRefused,
+    ReadTooOld,
     RowsNotTaken,
     SourceError,
     SparkMissing,
@@ -220,6 +224,7 @@ __all__ = [
     "NotStarted",
     "NothingDeclared",
     "OffsetGone",
+    "OtherBroker",
     "OtherRefusal",
     "PackageMissing",
     "PipelineError",
@@ -232,6 +237,8 @@ __all__ = [
     "QueueBusy",
     "QueueMissing",
     "QueueUnavailable",
+    "ReadRefused",
+    "ReadTooOld",
     "Refusal",
     "Reject",
     "ResourceError",

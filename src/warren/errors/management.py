@@ -56,6 +56,20 @@ class ApiUntrusted(ManagementError):
         )
 
 
+class OtherBroker(ManagementError):
+    """A management API, but not of the broker that the connection leads to."""
+
+    def __init__(self, address: str, found: str, wanted: str) -> None:
+        super().__init__(address, found, wanted)
+        self.address, self.found, self.wanted = address, found, wanted
+
+    def __str__(self) -> str:
+        return (
+            f"{self.address} is the management API of another broker, of cluster '{self.found}' "
+            f"and not '{self.wanted}'"
+        )
+
+
 class NotManagement(ManagementError):
     """Something answers, but not a management API."""
 

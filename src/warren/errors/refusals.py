@@ -41,6 +41,11 @@ class AccessRefused(Refusal):
     code, word, scope = 403, "ACCESS_REFUSED", "channel"
 
 
+def is_no_permission(refusal: object) -> bool:
+    """The user lacks a permission; a queue that somebody else holds is refused by 403 as well."""
+    return isinstance(refusal, AccessRefused) and "refused for user" in refusal.text
+
+
 class NotFound(Refusal):
     """A queue, exchange or vhost that is not there."""
 

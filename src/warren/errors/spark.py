@@ -38,6 +38,7 @@ class LedgerDamaged(LedgerError):
     def __str__(self) -> str:
         if self.file.endswith(".json"):
             remedy = ", or delete it" if self.file == "owner.json" else ""
+            remedy = ", or load() again" if self.file.startswith("plan-") else remedy
             return (
                 f"{self.file} in the ledger {self.place} is damaged ({self.reason}); it holds no "
                 f"messages, they are in the segments beside it: restore it from a backup{remedy}"
@@ -77,7 +78,7 @@ class LedgerGone(LedgerError):
         return (
             f"the ledger {self.place} is not the one this query began with ({self.reason}): "
             "messages that were acknowledged may be in that one only. Put it back; or, if it is "
-            "lost for good, start with a new checkpoint"
+            "lost for good, start with a new checkpoint (with spark.read: load() again)"
         )
 
 
@@ -131,6 +132,21 @@ class LedgerPruned(LedgerError):
             f"the ledger {self.place} no longer has the rows of queue '{self.queue}' that this "
             "DataFrame has read: load() again to read what is in the queue now. To use rows for "
             "longer, cache() or write them, or set the option ledgerRetention"
+        )
+
+
+class ReadTooOld(LedgerError):
+    """A DataFrame of long ago is planned, and whether it was before is no longer known."""
+
+    def __init__(self, place: str, age_s: float) -> None:
+        super().__init__(place, age_s)
+        self.place, self.age_s = place, age_s
+
+    def __str__(self) -> str:
+        return (
+            f"this DataFrame was made {self.age_s / 3600:.0f} hours ago, and the ledger "
+            f"{self.place} no longer knows what it has read, if it was used before: load() again "
+            "to read what is in the queues now"
         )
 
 
@@ -213,6 +229,17 @@ class QueueBusy(SourceError):
         )
 
 
+class ReadRefused(SourceError):
+    """The user may not read the queue."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason}: grant that user the permission to read it"
+
+
 class OffsetGone(SourceError):
     """A stream no longer holds what is to be read next."""
 
@@ -261,19 +288,30 @@ class NotSingleActive(SourceError):
 
 
 class KindUnknown(SourceError):
-    """Nobody tells what kind of queue it is, so nobody knows how to read it safely."""
+    """Nobody tells what kind of queue it is, so nobody knows how to read it safely.
 
-    def __init__(self, queue: str, user: str, reason: str) -> None:
-        super().__init__(queue, user, reason)
-        self.queue, self.user, self.reason = queue, user, reason
+    ``cut``: the broker would tell, but the queue's name leaves no room for it in the answer.
+    """
+
+    def __init__(self, queue: str, user: str, reason: str, cut: bool = False) -> None:
+        super().__init__(queue, user, reason, cut)
+        self.queue, self.user, self.reason, self.cut = queue, user, reason, cut
 
     def __str__(self) -> str:
+        told, remedy = (
+            "over AMQP the broker tells it only to a user who may configure the queue",
+            f"Grant user '{self.user}' the permission to configure the queue",
+        )
+        if self.cut:
+            told, remedy = (
+                "over AMQP the broker's answer, which has room for 255 octets, is cut behind so "
+                "long a name",
+                "Give the queue a name of at most 100 octets",
+            )
         return (
-            f"what kind of queue '{self.queue}' is can't be found out: over AMQP the broker tells "
-            f"it only to a user who may configure the queue, and the management API can't be asked "
-            f"({self.reason}). Grant user '{self.user}' the permission to configure the queue, or "
-            "set the option managementUrl to an API that the user may read "
-            "(http://user:password@host:15672)"
+            f"what kind of queue '{self.queue}' is can't be found out: {told}, and the management "
+            f"API can't be asked ({self.reason}). {remedy}, or set the option managementUrl to an "
+            "API that the user may read (http://user:password@host:15672)"
         )
 
 

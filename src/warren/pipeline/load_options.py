@@ -32,6 +32,7 @@ def source_options(pipeline: Pipeline) -> dict[str, str]:
     """What ``format("rabbitmq")`` is told."""
     return {
         **pipeline.connection,
+        **pipeline.source,
         "queues": ",".join(pipeline.queues),
         "ledger": pipeline.ledger,
     }

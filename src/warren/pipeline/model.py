@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from warren.spark.options import CONNECTION
+
 #: How a table's files are written; Spark brings all of them.
 FILE_FORMATS = ("parquet", "orc", "json", "csv")
 #: How a body can be read.
@@ -140,4 +142,6 @@ class Pipeline:
     @property
     def connection(self) -> dict[str, Any]:
         """What the source and the sink are told of the broker."""
-        return {"url": self.broker, **self.source}
+        where = {option.name.lower() for option in CONNECTION}
+        said = {name: text for name, text in self.source.items() if name.lower() in where}
+        return {"url": self.broker, **said}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,57 +22,85 @@ from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
 from warren.spark.peek import peek
 from warren.spark.plainly import plainly
-from warren.spark.plan import shares, spread
+from warren.spark.plan import shares, shares_of_octets, spread
 from warren.spark.queues import Catalog, QueueInfo
+from warren.spark.read_plan import (
+    ReadPlan,
+    ReadTask,
+    find_plan,
+    new_token,
+    prune_plans,
+    settle_plan,
+)
 from warren.spark.selection import Selection
-from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
+from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start, stream_weight
+from warren.spark.weights import Weights
 
 
 @dataclass
 class BatchPartition(InputPartition):
-    """A task's ranges, and what it begins with; ``run`` tells one read from another."""
+    """What a task reads; ``run`` tells one read from another."""
 
-    ranges: tuple[Range, ...]
+    task: ReadTask
     run: str
-    kept: tuple[Kept, ...]
     ledger_id: str
 
-    def __init__(
-        self, ranges: Sequence[Range], run: str, kept: Sequence[Kept] = (), ledger_id: str = ""
-    ) -> None:
+    def __init__(self, task: ReadTask, run: str, ledger_id: str) -> None:
         super().__init__(0)
-        self.ranges, self.run, self.kept = tuple(ranges), run, tuple(kept)
-        self.ledger_id = ledger_id
+        self.task, self.run, self.ledger_id = task, run, ledger_id
 
 
 @plainly
 class QueueReader(DataSourceReader):
     """What a DataFrame reads is settled by its first action.
 
-    Spark keeps the partitions: later actions read the same rows again, from the ledger.
+    Later actions read the same rows again, from the ledger; so do readers with the same token.
     """
 
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+    def __init__(
+        self, given: Mapping[str, str], schema: StructType, token: str | None = None
+    ) -> None:
         self._options = SourceOptions.parse(given)
         self._selection = Selection(schema)
+        self._token = token or new_token()
 
     # -- when it is planned ----------------------------------------------------------------------
     def partitions(self) -> Sequence[InputPartition]:
+        plan = self._planned()
+        run = f"read {self._token}"
+        tasks = plan.tasks or [ReadTask()]
+        return [BatchPartition(task, run, plan.ledger_id) for task in tasks]
+
+    def _planned(self) -> ReadPlan:
+        if self._options.peek or self._options.ledger is None:
+            return self._plan()
+        ledger = Ledger.at(self._options.ledger)
+        plan = find_plan(ledger, self._token)
+        if plan is not None:
+            return plan
+        plan = self._plan()
+        # Streams alone make no ledger.
+        return settle_plan(ledger, self._token, plan) if plan.ledger_id else plan
+
+    def _plan(self) -> ReadPlan:
         options = self._options
-        kept: dict[str, Kept] = {}
-        ledger = ""
+        ledger_id, kept = "", dict[str, Kept]()
         with BlockingConnection.open(options.endpoints, name="warren spark driver") as link:
             catalog = Catalog(options)
             queues, ready = catalog.queues(link), catalog.ready(link)
             start = dict.fromkeys(ready, 0)
-            if not options.peek:
-                ledger, start, kept = self._in_ledger(ready)
+            if ready and not options.peek:
+                ledger = Ledger.at(need_ledger(options))
+                ledger_id = ledger.create()
+                start, kept = self._in_ledger(ledger, ready)
             for name in (name for name, info in queues.items() if info.kind == STREAM):
                 start[name] = stream_start(link, name, options.starting_offset)
                 ready[name] = max(0, stream_end(link, name) - start[name])
+            if options.max_bytes is not None:
+                means = self._means(link, start, ready, queues)
+                ready = shares_of_octets(ready, means, options.max_bytes)
         ready = shares(ready, options.max_messages)
         end = {queue: start[queue] + count for queue, count in ready.items()}
-        run = f"read {secrets.token_hex(8)}"
         begin = start | {queue: each.starts[0] for queue, each in kept.items()}
         found = []
         for task in spread(begin, end, options.min_partitions or default_tasks()):
@@ -91,8 +118,25 @@ class QueueReader(DataSourceReader):
                 if end[each] > start[each]
             ]
             task_kept = [kept[each] for each in names if each in kept]
-            found.append(BatchPartition(ranges, run, task_kept, ledger))
-        return found or [BatchPartition([], run)]
+            found.append(ReadTask(tuple(ranges), tuple(task_kept)))
+        return ReadPlan(ledger_id, tuple(found))
+
+    def _means(
+        self,
+        link: BlockingConnection,
+        start: Mapping[str, int],
+        ready: Mapping[str, int],
+        queues: Mapping[str, QueueInfo],
+    ) -> dict[str, int]:
+        """What a message of each queue weighed lately; of a stream, what the next ones weigh."""
+        weights = Weights()
+        streams = {queue for queue in ready if queues[queue].kind == STREAM}
+        plain = ready.keys() - streams
+        if plain and self._options.ledger is not None:
+            weights.of_queues(Ledger.at(self._options.ledger), plain)
+        ahead_of = {queue: start[queue] for queue in streams if ready[queue]}
+        weights.of_streams(ahead_of, lambda queue, at: stream_weight(link, queue, at))
+        return weights.means(ready)
 
     def _mode(self, info: QueueInfo) -> str:
         """How a queue is held while it is read; to look, any way to have it alone will do."""
@@ -100,12 +144,10 @@ class QueueReader(DataSourceReader):
             return EXCLUSIVE
         return mode_of(info)
 
-    def _in_ledger(self, queues: Mapping[str, int]) -> tuple[str, dict[str, int], dict[str, Kept]]:
-        """The ledger's id, where it ends, and what to begin with. Streams need none of it."""
-        if not queues:
-            return "", {}, {}
-        ledger = Ledger.at(need_ledger(self._options))
-        identity = ledger.create()
+    def _in_ledger(
+        self, ledger: Ledger, queues: Iterable[str]
+    ) -> tuple[dict[str, int], dict[str, Kept]]:
+        """Where the ledger ends, and what to begin with."""
         ledger.claim("batch reads")
         shelves = ledger.shelves()
         ends: dict[str, int] = {}
@@ -120,7 +162,8 @@ class QueueReader(DataSourceReader):
                 kept |= {queue: found} if found is not None else {}
         if replay is None:  # who reads again may have to do so once more
             forget(ledger, ends, self._options.retention_s)
-        return identity, ends, kept
+            prune_plans(ledger)
+        return ends, kept
 
     # -- in a task -------------------------------------------------------------------------------
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -128,19 +171,20 @@ class QueueReader(DataSourceReader):
         return self._selection.cut(self._rows(partition))
 
     def _rows(self, partition: BatchPartition) -> Iterator[pa.RecordBatch]:
-        streams = [each for each in partition.ranges if each.mode == STREAM]
-        queues = [each for each in partition.ranges if each.mode != STREAM]
+        task = partition.task
+        streams = [each for each in task.ranges if each.mode == STREAM]
+        queues = [each for each in task.ranges if each.mode != STREAM]
         rows = stream_rows(self._options, streams)
         if self._options.peek:
             return chain(rows, peek(self._options, queues))
-        if not queues and not partition.kept:
+        if not queues and not task.kept:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
         ledger.require(partition.ledger_id)
         require_kept(ledger, queues)
         drain = self.drain(ledger, partition.run)
         drained = ahead(drain.rows(queues), AHEAD, drain.keep_alive)
-        return chain(rows, kept_rows(ledger, partition.kept), drained)
+        return chain(rows, kept_rows(ledger, task.kept), drained)
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
         return Drain(self._options, ledger, run=run, own_only=True)

@@ -16,6 +16,13 @@ from warren.spark.plainly import plainly
 class RabbitDataSource(DataSource):
     """Queues as a table, a table as messages; batch and streaming."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        from warren.spark.read_plan import new_token
+
+        super().__init__(options)
+        # Made by load(), and pickled to whoever plans what it reads: the same for all of them.
+        self._token = new_token()
+
     @classmethod
     def name(cls) -> str:
         return "rabbitmq"
@@ -28,7 +35,7 @@ class RabbitDataSource(DataSource):
     def reader(self, schema: StructType) -> Any:
         from warren.spark.batch import QueueReader
 
-        return QueueReader(dict(self.options), schema)
+        return QueueReader(dict(self.options), schema, self._token)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802
         from warren.spark.source import QueueStreamReader

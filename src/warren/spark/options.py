@@ -86,6 +86,14 @@ def _name(value: str) -> str:
     return value
 
 
+def _ledger(value: str) -> str:
+    if value.startswith("~"):
+        raise ValueError(
+            "write the whole path; ~ is another folder for each user, and executors may be others"
+        )
+    return value
+
+
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -155,7 +163,7 @@ CONNECTION: tuple[Option, ...] = (
 #: What the source knows besides.
 READING: tuple[Option, ...] = (
     Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
-    Option("ledger", _text, "a folder, or a URI, that every executor can reach"),
+    Option("ledger", _ledger, "a folder, or a URI, that every executor can reach"),
     Option("managementUri", _text, "where the management API is, for patterns and for users who "
            "may not configure the queues",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
@@ -198,21 +206,21 @@ WRITING: tuple[Option, ...] = (
 
 # -- reading them --------------------------------------------------------------------------------
 def read_options(
-    given: Mapping[str, str], known: Iterable[Option], *, ignored: Iterable[Option] = ()
+    given: Mapping[str, str], known: Iterable[Option], *, others: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Values by option name, defaults filled in; raises ConfigError for what can't be used.
 
-    ``ignored`` options belong to the other side: a pipeline may pass one set to both.
+    ``others`` are options that belong elsewhere, in lower case, and the words that say where.
     """
     table = {option.name.lower(): option for option in known}
-    others = {option.name.lower() for option in ignored} | _SPARKS_OWN
     values: dict[str, Any] = {option.name: option.default for option in table.values()}
     for name, text in given.items():
         option = table.get(name.lower())
         if option is None:
-            if name.lower() not in others:
-                raise ConfigError(name, _unknown(name, table.values()), SOURCE)
-            continue
+            if name.lower() in _SPARKS_OWN:
+                continue
+            problem = (others or {}).get(name.lower()) or _unknown(name, table.values())
+            raise ConfigError(name, problem, SOURCE)
         try:
             values[option.name] = option.parse(text)
         except ValueError as error:
@@ -268,12 +276,23 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
         raise ConfigError("url", "is the same as 'uri': give one of them", SOURCE)
     said = values["uri"] or values["url"] or ""
     uris = _BETWEEN_URIS.split(said.strip()) if said else []
-    bases = [base for uri in uris for base in parse_uri(uri, **silent)]
+    option = "uri" if values["uri"] else "url"
+    bases = [base for uri in uris for base in _brokers(uri, option, **silent)]
     for base in bases:
         if base.scheme not in ("amqp", "amqps"):
             problem = f"begins with {base.scheme}://, not with amqp:// or amqps://"
-            raise ConfigError("uri", problem, SOURCE)
+            raise ConfigError(option, problem, SOURCE)
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
+
+
+def _brokers(uri: str, option: str, **silent: Any) -> list[Endpoint]:
+    """Those that a URI names; what is wrong with it is told as what an option says."""
+    try:
+        return parse_uri(uri, option, **silent)
+    except ConfigError as error:
+        if error.source == option:  # a parameter of it
+            raise
+        raise ConfigError(error.option, error.problem, SOURCE) from None
 
 
 def _management(values: Mapping[str, Any]) -> Endpoint | None:
@@ -285,11 +304,19 @@ def _management(values: Mapping[str, Any]) -> Endpoint | None:
     if not (uri or url):
         return None
     option = "managementUri" if uri else "managementUrl"
-    found = parse_uri(uri or url, option)[0]
+    found = _brokers(uri or url, option)[0]
     if found.scheme not in ("http", "https"):
         problem = f"begins with {found.scheme}://, not with http:// or https://"
         raise ConfigError(option, problem, SOURCE)
     return found
+
+
+#: Of the source, what is said to whoever gives it an option of the sink's.
+_FOR_THE_SINK = {
+    option.name.lower(): "is for what is written (df.write, writeStream), and this is what is "
+    "read; drop it"
+    for option in WRITING
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +340,14 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SourceOptions:
-        values = read_options(given, CONNECTION + READING, ignored=WRITING)
+        values = read_options(given, CONNECTION + READING, others=_FOR_THE_SINK)
         queues = tuple(name.strip() for name in (values["queues"] or "").split(","))
-        if not all(queues):
+        if not any(queues):
             raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",
                               SOURCE)  # fmt: skip
+        if not all(queues):
+            problem = f"{values['queues']!r} has a comma with no name before or behind it"
+            raise ConfigError("queues", problem, SOURCE)
         if values["peek"] and values["replay"]:
             raise ConfigError("replay", "needs the ledger, and peek does without", SOURCE)
         return cls(

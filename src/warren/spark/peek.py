@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
-from warren.client.blocking_reader import Deliveries, Tap
-from warren.errors import AccessRefused, QueueBusy, WarrenError
+from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
+from warren.errors import AccessRefused, QueueBusy, ReadRefused, WarrenError
+from warren.errors.refusals import is_no_permission
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
@@ -74,6 +75,9 @@ def _seen(options: SourceOptions, wanted: Range) -> Deliveries:
         if not tap.is_open:
             raise _refused(wanted.queue, tap.refusal)
         tap.close()
+    if not len(tap.took) and (not tap.done or (tap.others and wanted.mode == SINGLE_ACTIVE)):
+        # They were ready when the read was planned: the active consumer is another.
+        raise QueueBusy(wanted.queue, options.drain_timeout_s)
     if tap.full:
         log.warning(
             "of queue '%s' only the first %d messages are shown: they are %d MiB already",
@@ -85,6 +89,8 @@ def _seen(options: SourceOptions, wanted: Range) -> Deliveries:
 
 
 def _refused(queue: str, refusal: WarrenError | None) -> WarrenError:
+    if is_no_permission(refusal):
+        return ReadRefused(str(refusal))
     if isinstance(refusal, AccessRefused):
         return QueueBusy(queue, 0.0)
     assert refusal is not None

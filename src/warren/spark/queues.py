@@ -27,6 +27,8 @@ from warren.errors import (
     NotFound,
     NotManagement,
     NotSingleActive,
+    OtherBroker,
+    PreconditionFailed,
     QueueAutoDeletes,
     QueueMissing,
 )
@@ -84,6 +86,7 @@ class Catalog:
 
         Raises QueueAutoDeletes, KindUnknown.
         """
+        self._listing.cluster = str(link.session.server_properties.get("cluster_name") or "")
         names = [name for name in self._options.queues if not is_pattern(name)]
         patterns = [name for name in self._options.queues if is_pattern(name)]
         if patterns:
@@ -172,6 +175,8 @@ class Catalog:
             kind = queue_kind(link, name)
         except NotFound:
             return QueueInfo(name)
+        except PreconditionFailed:
+            return self._look_up(name, cut=True)
         if kind is None:  # users who only read may not configure queues, so they are not told
             return self._look_up(name)
         return QueueInfo(
@@ -183,12 +188,12 @@ class Catalog:
             kind.dead_letters,
         )
 
-    def _look_up(self, name: str) -> QueueInfo:
+    def _look_up(self, name: str, *, cut: bool = False) -> QueueInfo:
         try:
             return self._listing.queue(name)
         except ManagementError as error:
             user = self._options.endpoints[0].user
-            raise KindUnknown(name, user, why(error)) from None
+            raise KindUnknown(name, user, why(error), cut) from None
 
 
 class Listing:
@@ -201,6 +206,8 @@ class Listing:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._answered = False
+        #: The broker's, as AMQP tells it; "": it does not.
+        self.cluster = ""
 
     def queues(self) -> list[QueueInfo]:
         """All of them, without those that belong to one connection: nobody else may even count
@@ -215,6 +222,8 @@ class Listing:
     def _get(self, *name: str, what: str) -> Any:
         vhost = self._options.endpoints[0].vhost
         with management(self._options) as api:
+            if self._options.management_uri is None and not self._answered:
+                self._require_same_broker(api)
             try:
                 answer = api.get("queues", vhost, *name, what=what)
             except ManagementError as error:
@@ -223,6 +232,19 @@ class Listing:
                 raise
         self._answered = True
         return answer
+
+    def _require_same_broker(self, api: Management) -> None:
+        """Where it is was a guess: raises OtherBroker if that is surely another's.
+
+        Two of one name can't be told apart.
+        """
+        try:
+            told = api.get("overview", what="tell whose it is")
+        except ManagementError:
+            return  # what is wrong is told by the call that matters
+        found = told.get("cluster_name") if isinstance(told, dict) else None
+        if found and self.cluster and found != self.cluster:
+            raise OtherBroker(api.address, str(found), self.cluster)
 
 
 def _info(row: Mapping[str, Any]) -> QueueInfo:

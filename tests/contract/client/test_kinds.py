@@ -11,7 +11,8 @@ from warren.client import Connection
 from warren.client.kinds import KindProbe, QueueKind, queue_kind
 from warren.errors import NotFound, PreconditionFailed
 
-QUORUM = {"x-queue-type": "quorum"}
+TYPE = "x-queue-type"
+QUORUM = {TYPE: "quorum"}
 SINGLE = {"x-single-active-consumer": True}
 #: What both brokers answer who asks a quorum queue for its kind.
 TYPE_TOLD = (
@@ -104,3 +105,24 @@ async def test_a_queue_that_is_not_there_is_not_made(
     for _ in range(2):
         with pytest.raises(NotFound):
             await queue_kind(connection, queue)
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum", "stream"])
+@pytest.mark.parametrize("octets", [100, 115, 118, 125, 135, 250])
+async def test_a_queue_with_a_long_name_tells_its_kind_or_that_the_answer_is_cut(
+    connection: Connection, name: Callable[[str], str], kind: str, octets: int
+) -> None:
+    queue = name("x" * (octets - 9))
+    channel = await connection.channel()
+    await channel.declare_queue(queue, durable=True, arguments={TYPE: kind})
+    probe = KindProbe()
+    with pytest.raises(PreconditionFailed) as refusal:
+        await channel.declare_queue(queue, durable=True, arguments=probe.arguments)
+
+    if octets < 120:
+        assert probe.refused(refusal.value.text) is not None or probe.arguments[TYPE] == kind
+        assert (await queue_kind(connection, queue)).type == kind
+    if octets > 200:
+        with pytest.raises(PreconditionFailed, match=r"\.\.\.$"):
+            probe.refused(refusal.value.text)
+        assert probe.cut

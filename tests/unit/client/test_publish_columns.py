@@ -22,6 +22,7 @@ from warren.client.publish_columns import (
     encode_messages,
     join_properties,
     numbered_ids,
+    require_room,
     route_of,
 )
 
@@ -123,3 +124,13 @@ def test_a_name_that_is_too_long_is_refused() -> None:
 def test_a_message_tells_where_it_goes() -> None:
     (message,) = encode_messages([Routes(mandatory=True).frame("e", "kéy")], [b"\0\0"], [b""], 0)
     assert route_of(message) == ("e", "kéy")
+
+
+def test_properties_that_do_not_fit_into_a_frame_are_named_with_their_row() -> None:
+    most = 4096 - 8 - 12
+    require_room([bytes(most), b""], 4096)
+    require_room([bytes(1 << 20)], 0)  # no limit
+
+    with pytest.raises(ValueRefused, match=f"properties are {most + 1} octets") as refused:
+        require_room([b"", bytes(most + 1)], 4096)
+    assert refused.value.row == 1

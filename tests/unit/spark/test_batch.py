@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,11 +17,21 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tests.unit.spark.model_broker import Model
-from warren.errors import ConfigError, LedgerGone, LedgerPruned
+from warren.errors import ConfigError, LedgerGone, LedgerPruned, ReadTooOld
 from warren.spark.batch import QueueReader
 from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
+from warren.spark.kept import Kept
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.queues import QueueInfo
+from warren.spark.read_plan import (
+    KEPT_S,
+    ReadPlan,
+    ReadTask,
+    find_plan,
+    new_token,
+    settle_plan,
+)
 from warren.spark.source import QueueStreamReader
 
 SCHEMA = StructType([StructField("offset", LongType()), StructField("body", BinaryType())])
@@ -50,7 +61,7 @@ class Script:
         for body in bodies:
             self.model.queue.publish(body)
 
-    def load(self, **options: str) -> QueueReader:
+    def load(self, token: str | None = None, **options: str) -> QueueReader:
         model = self.model
 
         class Reader(QueueReader):
@@ -58,7 +69,7 @@ class Script:
                 return Drain(self._options, ledger, run=run, own_only=True, connect=model.connect)
 
         given = {"queues": "q", "ledger": str(self.folder), "drainTimeoutMs": "1", **options}
-        return Reader(given, SCHEMA)
+        return Reader(given, SCHEMA, token)
 
     def read(self, **options: str) -> Rows:
         return self.action(self.load(**options))()
@@ -95,6 +106,94 @@ def test_a_read_begins_behind_what_was_read(script: Script) -> None:
     script.publish(b"c")
 
     assert script.read() == [(2, b"c")]
+
+
+def test_a_read_that_is_planned_again_reads_the_same(script: Script) -> None:
+    token = new_token()
+    script.publish(b"a", b"b")
+    first, second = script.action(script.load(token)), script.action(script.load(token))
+    assert first() == second() == [(0, b"a"), (1, b"b")]
+
+    script.publish(b"c")
+
+    assert script.action(script.load(token))() == [(0, b"a"), (1, b"b")]
+    assert script.read() == [(2, b"c")]
+    assert script.action(script.load(token))() == [(0, b"a"), (1, b"b")]
+
+
+def test_a_replay_that_is_planned_again_reads_the_same(script: Script) -> None:
+    token = new_token()
+    script.publish(b"a", b"b")
+    script.read()
+    script.publish(b"c")
+    expected = [(1, b"b"), (2, b"c")]
+    assert script.action(script.load(token, replay="1"))() == expected
+
+    script.publish(b"d")
+
+    assert script.action(script.load(token, replay="1"))() == expected
+
+
+def test_a_read_that_found_nothing_finds_nothing_again(script: Script) -> None:
+    token = new_token()
+    assert script.action(script.load(token))() == []
+
+    script.publish(b"a")
+
+    assert script.action(script.load(token))() == []
+
+
+def test_of_two_that_plan_a_read_at_once_the_first_settles_it(tmp_path: Path) -> None:
+    ledger, token = Ledger.at(str(tmp_path)), new_token()
+    identity = ledger.create()
+    first = ReadPlan(identity, (ReadTask((Range("q", 0, 2),), (Kept("q", (0, 1), None),)),))
+    other = ReadPlan(identity, (ReadTask((Range("q", 0, 3),)),))
+
+    assert settle_plan(ledger, token, first) == first
+    assert settle_plan(ledger, token, other) == first
+    assert find_plan(ledger, new_token()) is None
+
+
+def test_plans_are_forgotten_after_a_day_and_then_not_made_again(script: Script) -> None:
+    old, young = new_token(time.time() - KEPT_S - 60), new_token(time.time() - KEPT_S + 60)
+    script.publish(b"a")
+    script.read()
+    plan = ReadPlan(Ledger.at(str(script.folder)).create(), ())
+    for token in (old, young):
+        settle_plan(Ledger.at(str(script.folder)), token, plan)
+    assert script.action(script.load(old))() == script.action(script.load(young))() == []
+
+    script.publish(b"b")
+    script.read()
+
+    assert script.action(script.load(young))() == []
+    with pytest.raises(ReadTooOld, match=r"24 hours ago.* load\(\) again"):
+        script.load(old).partitions()
+
+
+def test_a_read_whose_ledger_is_gone_takes_nothing(script: Script) -> None:
+    script.publish(b"a")
+    rows = script.action(script.load())
+    rows()
+    shutil.rmtree(script.folder)
+    script.publish(b"b")
+
+    with pytest.raises(LedgerGone, match=r"it is gone.* load\(\) again"):
+        rows()
+    assert not script.folder.exists()
+    assert script.read() == [(0, b"b")]
+    with pytest.raises(LedgerGone, match="its id is"):
+        rows()
+
+
+def test_a_read_keeps_to_its_octets_by_what_was_read_before(script: Script) -> None:
+    script.publish(*[bytes(1000)] * 20)
+    assert len(script.read(maxBytesPerTrigger="8k")) == 2  # nobody knows yet what they weigh
+
+    assert len(script.read(maxBytesPerTrigger="8k")) == 8
+    assert len(script.read(maxBytesPerTrigger="8k", maxMessagesPerTrigger="3")) == 3
+    assert len(script.read(maxBytesPerTrigger="1")) == 1
+    assert len(script.read()) == 6
 
 
 def test_replay_begins_with_what_the_ledger_keeps(script: Script) -> None:

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import StringType, StructField, StructType
+
 from warren.errors import ConfigError
 from warren.spark.columns import COLUMNS
 from warren.spark.options import CONNECTION, READING, SourceOptions
+from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 
 
 def parse(**given: str) -> SourceOptions:
@@ -93,6 +98,65 @@ def test_queues_are_split_at_commas() -> None:
 def test_an_unknown_option_names_the_nearest(given: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="did you mean 'queues'"):
         SourceOptions.parse(given)
+
+
+@pytest.mark.parametrize("name", ["exchange", "ROUTINGKEY", "onUnroutable"])
+def test_an_option_of_the_sink_is_refused_by_the_source(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} .* is for what is written"):
+        parse(**{name: "drop"})
+
+
+@pytest.mark.parametrize("name", ["queues", "Ledger", "maxMessagesPerTrigger", "peek"])
+def test_an_option_of_the_source_is_refused_by_the_sink(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} .* is for what is read"):
+        SinkOptions.parse({"routingKey": "q", name: "1"})
+
+
+def test_a_sink_is_told_where_its_rows_go() -> None:
+    nowhere = SinkOptions.parse({"onUnroutable": "drop"})
+    with pytest.raises(ConfigError, match="nothing says where the rows go"):
+        require_address(nowhere, {"body": 0})
+    for column in ("exchange", "routing_key"):
+        require_address(nowhere, {"body": 0, column: 1})
+    for option in ("exchange", "routingKey"):
+        require_address(SinkOptions.parse({option: "x"}), {"body": 0})
+
+
+def test_source_and_sink_can_be_told_of_the_broker_in_the_same_words() -> None:
+    given = {"url": "amqp://mq", "heartbeat": "7", "managementUrl": "http://mq"}
+
+    assert parse(**given).endpoints == SinkOptions.parse(given).endpoints
+
+
+@pytest.mark.parametrize("given", ["~/ledger", "~", "~ann/ledger"])
+def test_a_ledger_is_not_looked_for_in_somebody_s_home(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"ledger .* write the whole path"):
+        parse(ledger=given)
+    assert parse(ledger="/data/~/ledger").ledger == "/data/~/ledger"
+
+
+@pytest.mark.parametrize("name", ["uri", "url"])
+def test_what_is_wrong_with_an_address_is_told_as_an_option_of_the_table(name: str) -> None:
+    for wrong in ("amqp://ann:secret@mq:70000", "mq:5672", "http://mq"):
+        with pytest.raises(ConfigError, match=rf'{name} \(format\("rabbitmq"\)\): ') as failed:
+            parse(**{name: wrong})
+        assert "secret" not in str(failed.value)
+    with pytest.raises(ConfigError, match=r'managementUrl \(format\("rabbitmq"\)\): '):
+        parse(managementUrl="http://mq:70000")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [("", "name the queues"), (" ,", "name the queues"), ("a,b,", "'a,b,' has a comma with no")],
+)
+def test_queues_without_a_name_are_told(given: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse(queues=given)
+
+
+def test_a_column_that_is_none_is_told_in_whole_sentences() -> None:
+    with pytest.raises(ConfigError, match=r"app_id\. Other columns go into the body"):
+        bind_columns(StructType([StructField("zzzzzz", StringType())]))
 
 
 def test_one_address_is_not_given_under_two_names() -> None:

@@ -13,6 +13,8 @@ pytest.importorskip("pyspark")
 from tests.unit.amqp.test_client_runs import Sent, wire
 from tests.unit.amqp.test_client_session import running
 from tests.unit.spark.model_broker import Link, Model
+from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Tap
+from warren.errors import QueueBusy
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
 from warren.spark.peek import Look, peek
@@ -36,7 +38,8 @@ def wait(link: Link, done: Callable[[], bool], timeout_s: float) -> None:
 
 def shown(model: Model) -> list[bytes]:
     options = SourceOptions.parse({"queues": "q", "peek": "true", "drainTimeoutMs": "1"})
-    batches: list[Any] = list(peek(options, [Range("q", 0, len(model.queue.ready))]))
+    mode = SINGLE_ACTIVE if model.queue.quorum else EXCLUSIVE
+    batches: list[Any] = list(peek(options, [Range("q", 0, len(model.queue.ready), mode)]))
     return [body for batch in batches for body in batch.column("body").to_pylist()]
 
 
@@ -72,3 +75,25 @@ def test_messages_that_look_alike_on_the_wire_are_counted_one_by_one(model: Mode
 
     assert look.full
     assert len(look.took) == 10
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_a_queue_whose_active_consumer_is_another_is_not_taken_for_an_empty_one(
+    model: Model, left: int
+) -> None:
+    model.queue.quorum = True
+    for number in range(5):
+        model.queue.publish(b"%d" % number)
+    other = model.connect()
+    other.begin_channel(Tap).start("q", SINGLE_ACTIVE, 5 - left)
+    other.flush()
+    assert len(model.queue.ready) == left
+
+    with pytest.raises(QueueBusy, match="queue 'q' has had another consumer"):
+        shown(model)
+
+
+def test_a_queue_that_was_emptied_meanwhile_shows_nothing(model: Model) -> None:
+    options = SourceOptions.parse({"queues": "q", "peek": "true", "drainTimeoutMs": "1"})
+
+    assert sum(batch.num_rows for batch in peek(options, [Range("q", 0, 5)])) == 0

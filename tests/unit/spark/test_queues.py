@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from warren.client.kinds import QueueKind
-from warren.errors import NotFound, NotSingleActive, QueueMissing
+from warren.errors import (
+    ApiRefused,
+    ApiUnreachable,
+    ConfigError,
+    KindUnknown,
+    NotFound,
+    NotSingleActive,
+    PreconditionFailed,
+    QueueMissing,
+)
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions
@@ -19,6 +29,9 @@ from warren.spark.plan import offset_of
 from warren.spark.queues import Catalog, Listing, QueueInfo
 
 LINK: Any = SimpleNamespace(session=SimpleNamespace(server_properties={}))
+HERE: Any = SimpleNamespace(
+    session=SimpleNamespace(server_properties={"cluster_name": "rabbit@here"})
+)
 STREAM = QueueKind("stream", single_active=False)
 CLASSIC = QueueKind("classic", single_active=False)
 QUORUM = QueueKind("quorum", single_active=False)
@@ -227,3 +240,59 @@ def test_so_is_one_that_is_named(
         catalog.queues(greeting(server))
 
     assert_told(caplog, told)
+
+
+def test_a_name_that_leaves_no_room_for_the_kind_is_told_from_a_missing_permission(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cut(link: Any, name: str) -> QueueKind:
+        raise PreconditionFailed("inequivalent arg 'x-queue-type' for queue 'qqq...")
+
+    def away(listing: Listing, name: str) -> QueueInfo:
+        raise ApiUnreachable("http://mq:15672", "refused")
+
+    monkeypatch.setattr("warren.spark.queues.queue_kind", cut)
+    monkeypatch.setattr(Listing, "queue", away)
+
+    with pytest.raises(KindUnknown, match=r"is cut behind so long a name.* managementUrl") as told:
+        Catalog(options()).queues(LINK)
+    assert "permission" not in str(told.value)
+    monkeypatch.setattr(Listing, "queue", lambda _, name: QueueInfo(name, "stream"))
+    assert Catalog(options()).queues(LINK)["q"].kind == "stream"
+
+
+class Api:
+    """A management API where one was guessed to be."""
+
+    address = "http://mq:15672"
+
+    def __init__(self, cluster: str | None) -> None:
+        self._cluster = cluster
+
+    def get(self, *path: str, what: str) -> Any:
+        if path != ("overview",):
+            return [{"name": "q"}, {"name": "other"}]
+        if self._cluster is None:
+            raise ApiRefused(what, 401, "not for you")
+        return {"cluster_name": self._cluster}
+
+
+@pytest.mark.parametrize("cluster", ["rabbit@here", "", None])
+def test_a_management_api_that_may_be_the_broker_s_is_asked(
+    monkeypatch: pytest.MonkeyPatch, cluster: str | None
+) -> None:
+    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(Api(cluster)))
+
+    assert list(Catalog(options("q*")).queues(HERE)) == ["q"]
+
+
+def test_a_guessed_management_api_of_another_broker_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Api("rabbit@there")
+    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(other))
+
+    with pytest.raises(ConfigError, match=r"of another broker, of cluster 'rabbit@there'"):
+        Catalog(options("q*")).queues(HERE)
+    named = options("q*", managementUrl="http://mq:15672")  # who names it must know
+    assert list(Catalog(named).queues(HERE)) == ["q"]

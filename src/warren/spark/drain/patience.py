@@ -13,8 +13,10 @@ from warren.errors import (
     PreconditionFailed,
     QueueBusy,
     QueueUnavailable,
+    ReadRefused,
     Unavailable,
 )
+from warren.errors.refusals import is_no_permission
 from warren.spark.drain.job import Job
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ class Patience:
             job.connected_again(restarted=False)
             return False
         job.tap = None
+        if is_no_permission(refusal):
+            raise ReadRefused(str(refusal))
         if isinstance(refusal, AccessRefused) and job.mode == EXCLUSIVE:
             self._is_held(job, tap)
         elif refusal is not None and not isinstance(refusal, NotFound):

@@ -37,6 +37,7 @@ Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details):
                                Small ones of several queues may be one file with several names
     <queue>@<start>.settled    its mark
     <queue>@<start>.unordered  the same, where messages behind it went back out of their order
+    plan-<token>.json          what a batch read has settled on (``spark.read_plan``)
 """
 
 from __future__ import annotations

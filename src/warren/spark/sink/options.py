@@ -55,6 +55,15 @@ SINK: tuple[Option, ...] = (
 )  # fmt: skip
 
 
+#: Where the broker is, too: taken, so that source and sink can be told so in the same words.
+_MANAGEMENT = tuple(option for option in READING if option.name.startswith("management"))
+_FOR_THE_SOURCE = {
+    option.name.lower(): "is for what is read (spark.read, readStream), and this is what is "
+    "written; drop it"
+    for option in READING
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """What the sink was told; pickles to executors, shows no secret."""
@@ -71,7 +80,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
-        values = read_options(given, CONNECTION + SINK, ignored=READING)
+        values = read_options(given, CONNECTION + SINK + _MANAGEMENT, others=_FOR_THE_SOURCE)
         unroutable = values["onUnroutable"]
         named = given_names(given)
         if unroutable == "deadletter" and not values["deadLetterExchange"]:
@@ -146,6 +155,18 @@ def bind_columns(schema: StructType) -> dict[str, int]:
     return places
 
 
+def require_address(options: SinkOptions, places: Mapping[str, int]) -> None:
+    """Raises ConfigError where nothing says to whom rows go: none of them could get anywhere."""
+    said = options.exchange or options.routing_key
+    if not said and "exchange" not in places and "routing_key" not in places:
+        raise ConfigError(
+            "routingKey",
+            "nothing says where the rows go: set the option exchange, or routingKey to a queue's "
+            "name, or give the table a column 'exchange' or 'routing_key'",
+            SOURCE,
+        )
+
+
 def _check_type(name: str, found: str) -> None:
     takes = _TAKES[WRITABLE[name].sql]
     if found.partition("(")[0] not in takes:  # varchar(10) is a string to Spark by now
@@ -155,5 +176,5 @@ def _check_type(name: str, found: str) -> None:
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, WRITABLE, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(WRITABLE)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(WRITABLE)}."
     return f"is no part of a message; {hint} Other columns go into the body: to_json(struct(*))"

@@ -15,6 +15,7 @@ from warren.client.publish_columns import (
     encode_messages,
     join_properties,
     numbered_ids,
+    require_room,
 )
 from warren.errors import RowRefused
 from warren.spark.columns import COUNTED, PROPERTIES
@@ -37,9 +38,12 @@ class RowEncoder:
         """The messages of a batch, a few thousand at a time."""
         for start in range(0, batch.num_rows, SLICE_ROWS):
             part = batch.slice(start, SLICE_ROWS)
-            yield encode_messages(
-                self._publishes(part), self._listed(part), self._bodies(part), frame_max
-            )
+            listed = self._listed(part)
+            try:
+                require_room(listed, frame_max)
+            except ValueRefused as refused:  # all others are texts of at most 255 octets
+                raise self._refused("headers", refused.row, refused.problem) from None
+            yield encode_messages(self._publishes(part), listed, self._bodies(part), frame_max)
             self.rows += part.num_rows
 
     def _bodies(self, part: pa.RecordBatch) -> list[bytes]:

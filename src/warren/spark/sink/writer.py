@@ -26,10 +26,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from warren.client.blocking_publisher import BlockingPublisher
-from warren.errors import ConfigError, NotFound, RowsNotTaken, Unroutable
+from warren.errors import AccessRefused, ConfigError, NotFound, RowsNotTaken, Unroutable
+from warren.errors.refusals import is_no_permission
 from warren.spark.options import SOURCE
 from warren.spark.plainly import plainly
-from warren.spark.sink.options import SinkOptions, bind_columns
+from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 from warren.spark.sink.rows import RowEncoder
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class _Sink:
     def __init__(self, given: dict[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = options = SinkOptions.parse(given)
         self._places = bind_columns(schema)
+        require_address(options, self._places)
         #: Stands for the query where there is none: the same for all attempts of a task.
         self._run_id = uuid.uuid4().hex
         self._write_id = _write_id(options, schema, streaming=streaming)
@@ -75,7 +77,7 @@ class _Sink:
             name=name,
             patient=_under_way(context),
         )
-        with publisher, _remedies():
+        with publisher, remedies(self._options):
             _send_all(batches, encoder, publisher, started)
             publisher.finish()
         counts = publisher.counts
@@ -143,7 +145,7 @@ def _under_way(context: TaskContext | None) -> bool:
 
 
 @contextmanager
-def _remedies() -> Iterator[None]:
+def remedies(options: SinkOptions) -> Iterator[None]:
     """What the broker refuses, with what to do about it in the words of the sink."""
     try:
         yield
@@ -154,9 +156,14 @@ def _remedies() -> Iterator[None]:
             "deadletter) or mandatory=false",
         ) from None
     except NotFound as error:
-        raise RowsNotTaken(
-            str(error), "declare it, or correct the option or column 'exchange'"
-        ) from None
+        rules = options.rules
+        dead = rules.unroutable == "deadletter" and error.name == rules.dead_letter_exchange
+        wrong = "option 'deadLetterExchange'" if dead else "option or column 'exchange'"
+        raise RowsNotTaken(str(error), f"declare it, or correct the {wrong}") from None
+    except AccessRefused as error:
+        if not is_no_permission(error):
+            raise
+        raise RowsNotTaken(str(error), "grant that user the permission to write to it") from None
 
 
 def _speak_up() -> None:
