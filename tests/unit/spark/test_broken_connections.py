@@ -33,6 +33,8 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @example("abcxxdef", 9, EXCLUSIVE, False)
 @example("ccababdd", 9, EXCLUSIVE, False)
 @example("abcxxdef", 9, SINGLE_ACTIVE, True)
+@example("abab", 4, SINGLE_ACTIVE, False)  # given out, and not read when it is cut
+@example("abab", 4, SINGLE_ACTIVE, True)
 @given(
     st.text("abcd", min_size=1, max_size=16),
     st.integers(1, 25),

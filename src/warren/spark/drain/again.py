@@ -54,7 +54,6 @@ class Again:
         job.suspicious = bool(recent)
         if recent:
             job.look(recent)
-            job.shortest = self._last_rows(job) if job.brief else 1
         return bool(recent)
 
     def _is_part(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
@@ -106,10 +105,6 @@ class Again:
         """The rows of the youngest settled segments, oldest first."""
         held = (self._ledger.read(job.queue, start) for start in reversed(self._youngest(job)))
         return [key for segment in held if segment is not None for key in keys_of(segment.batch)]
-
-    def _last_rows(self, job: Job) -> int:
-        """How many messages were acknowledged last, at once."""
-        return next((n for start in self._youngest(job) if (n := job.known[start].rows)), 1)
 
     def _youngest(self, job: Job) -> list[int]:
         """Where the youngest settled segments start, newest first."""

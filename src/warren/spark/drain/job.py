@@ -85,11 +85,8 @@ class Job:
     #: The broker may have been restarted since the last drain; and it looks like it.
     suspicious: bool = False
     looking: bool = False
-    #: It is suspicious only because our connection broke, for a moment.
-    brief: bool = False
-    #: What the youngest settled segments hold, while looking; and how many of them must come back.
+    #: What the youngest settled segments hold, while looking.
     recent: list[Key] = field(default_factory=list)
-    shortest: int = 1
     #: The first messages that we held, and nobody before us, when the connection broke.
     held: list[Key] = field(default_factory=list)
     #: Segments of the ledger that were read, by start.
@@ -238,17 +235,15 @@ class Job:
     def connected_again(self, *, restarted: bool) -> None:
         """After a broken connection: may the broker have forgotten what it had read?
 
-        A broker that was not away forgets nothing. Of a queue that lives elsewhere in a cluster we
-        don't know, but it forgets an acknowledgement as a whole.
+        One that was not away forgets nothing. A queue that lives elsewhere in a cluster might, just
+        then: what it gives out again is rather doubled than an equal message lost.
         """
         if restarted:
-            self.suspicious, self.unsure, self.brief = True, True, False
-        elif self.mode == SINGLE_ACTIVE and not self.suspicious:
-            self.suspicious = self.brief = True
+            self.suspicious = self.unsure = True
 
     def trust(self) -> None:
         """What came was compared with what was taken before it."""
-        self.suspicious = self.brief = False
+        self.suspicious = False
 
     def least_run(self, returned: Sequence[Key]) -> int:
         """How many that look like the last taken must come back, in order, to be those.
@@ -259,7 +254,7 @@ class Job:
         held = self.held[: len(returned)]
         if held and list(returned[: len(held)]) == held:
             return len(self.recent) + 1
-        return self.shortest
+        return 1
 
     def sees_nothing(self, tap: Tap) -> bool:
         """Nothing came, which may mean that we wait behind one who is gone.
