@@ -208,3 +208,31 @@ def test_a_queue_that_is_not_there_is_told_before_spark_starts(start: Start, pro
     assert code == 2
     assert complained.startswith("warren: no queue 'shop.de' in vhost '/': declare it")
     assert "starting" not in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("FROM orders", "FROM odres", "The table or view `odres` cannot be found"),
+        ("sum(cents)", "sum(pennies)", "name `pennies` cannot be resolved"),
+    ],
+)
+def test_a_mistake_in_a_query_is_told_without_stacks(
+    start: Start, project: Path, before: str, after: str, said: str
+) -> None:
+    text = (project / "pipeline.yaml").read_text()
+    assert before in text
+    (project / "pipeline.yaml").write_text(text.replace(before, after))
+
+    with warren.Broker.in_thread() as broker:
+        finished(start(f"python publish_events.py {broker.url} 0", project))
+        code, _, complained = finished(
+            start(f"warren run pipeline.yaml --check --url {broker.url}", project)
+        )
+
+    assert code == 2
+    javas = ("NOTE: Picked up", "WARNING: Using")
+    ours = [line for line in complained.splitlines() if not line.startswith(javas)]
+    assert len(ours) == 1, complained
+    assert ours[0].startswith("warren: pipeline.yaml:")
+    assert said in ours[0]
