@@ -138,10 +138,12 @@ def test_the_publisher_says_in_a_sentence_what_it_lacks(given: list[str], said: 
     ],
 )
 def test_every_command_of_a_page_is_tried(project: str, tried_below: list[str]) -> None:
-    install, broker, *others = commands(project)
-    folder, extra = re.fullmatch(r"pip install '(.*)\[(\w+)\]'", install).groups()  # type: ignore[union-attr]
+    clone, install, broker, *others = commands(project)
+    folder = clone.removeprefix("WARREN=")
     package = tomllib.loads((EXAMPLES / project / folder / "pyproject.toml").read_text())["project"]
-    assert extra in package["optional-dependencies"]
+    extra = re.fullmatch(r'pip install "\$\{WARREN\}\[(\w+)\]"', install)
+    assert extra is not None
+    assert extra[1] in package["optional-dependencies"]
     assert broker == "warren broker"
     assert [command(project, program, "") for program in tried_below] == [
         line.replace(LOCAL, "") for line in others
