@@ -157,6 +157,7 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
     assert lines[0] == "pipeline 'shop': starting Spark"
     assert lines[2].startswith("batch 0: 50 messages in ")
     assert lines[-1].startswith("50 drained = 49 written + 1 quarantined: it adds up, in 1 batch")
+    assert "Ctrl-C: it ends when the batch that runs is done" in complained
     assert "Traceback" not in complained
     assert "\tat " not in complained
 
