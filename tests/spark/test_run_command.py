@@ -207,7 +207,10 @@ def test_a_queue_that_is_not_there_is_told_before_spark_starts(start: Start, pro
         )
 
     assert code == 2
-    assert complained.startswith("warren: no queue 'shop.de' in vhost '/': declare it")
+    assert complained == (
+        "warren: pipeline.yaml:4: queues: there is no queue 'shop.de' in vhost '/': declare it, or "
+        "correct its name\n"
+    )
     assert "starting" not in said
 
 
@@ -237,3 +240,4 @@ def test_a_mistake_in_a_query_is_told_without_stacks(
     assert len(ours) == 1, complained
     assert ours[0].startswith("warren: pipeline.yaml:")
     assert said in ours[0]
+    assert " ;" not in ours[0]
