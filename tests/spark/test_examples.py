@@ -157,7 +157,10 @@ def test_all_projects_have_the_same_publisher(project: str) -> None:
 
 
 def test_the_pyspark_project_puts_every_event_into_its_table_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with warren.Broker.in_thread() as broker:
         publish(broker.url, ODD | ODD_PACKED)
@@ -175,6 +178,11 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
         number: (body, reason) for number, (body, _, reason) in odd.items()
     }
     assert len(results) == 4  # a country each
+    counts = [len(each) for each in tables]
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"{sum(counts)} events: {counts[0]} in orders, {counts[1]} in payments, "
+        f"{counts[2]} in quarantine"
+    )
 
 
 def _drained(url: str, queue: str) -> list[bytes]:
