@@ -9,10 +9,11 @@ Plain PySpark: nothing of warren is imported but the session, and any other sess
 import argparse
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 import warren.spark
@@ -69,8 +70,10 @@ def reason() -> Column:
 class Tables:
     """Writes a micro-batch. A batch that is done again overwrites its own folders: exactly once."""
 
-    def __init__(self, uri: str, folder: str) -> None:
-        self.uri, self.folder = uri, folder
+    def __init__(self, url: str, folder: str) -> None:
+        self.url, self.folder = url, folder
+        #: Rows that were written to each table.
+        self.rows: Counter[str] = Counter()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         rows = (
@@ -94,7 +97,10 @@ class Tables:
         # overwriting what the old query wrote.
         query_id = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         path = f"{self.folder}/{table}/batch_id={query_id}-{batch_id}"
-        rows.coalesce(1).write.mode("overwrite").parquet(path)
+        seen = Observation()
+        rows = rows.coalesce(1).observe(seen, f.count(f.lit(1)).alias("rows"))
+        rows.write.mode("overwrite").parquet(path)
+        self.rows[table] += seen.get["rows"]
 
     def publish(self, orders: DataFrame, batch_id: int) -> None:
         """What was sold, by country: at least once, with ids that tell a repetition."""
@@ -108,7 +114,7 @@ class Tables:
             f.concat(f.lit("sold."), "country").alias("routing_key"),
         )
         messages.write.format("rabbitmq").options(
-            uri=self.uri, exchange="shop.results", contentType="application/json"
+            url=self.url, exchange="shop.results", contentType="application/json"
         ).mode("append").save()
 
 
@@ -116,23 +122,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Reads the shop's queues into a table for each message type, exactly once."
     )
-    parser.add_argument("uri", help="such as amqp://guest:guest@localhost:5672/")
+    parser.add_argument("url", help="such as amqp://guest:guest@localhost:5672/")
     parser.add_argument("folder", help="where tables, ledger and checkpoint go")
     parser.add_argument("--once", action="store_true", help="end when the queues are empty")
     options = parser.parse_args()
     spark = warren.spark.session("shop")
     rows = (
         spark.readStream.format("rabbitmq")
-        .option("uri", options.uri)
+        .option("url", options.url)
         .option("queues", "shop.de,shop.fr,shop.us,shop.jp")
         .option("ledger", f"{options.folder}/ledger")
         .option("maxMessagesPerTrigger", 20_000)
         .load()
     )
-    writer = rows.writeStream.foreachBatch(Tables(options.uri, options.folder))
+    tables = Tables(options.url, options.folder)
+    writer = rows.writeStream.foreachBatch(tables)
     writer = writer.option("checkpointLocation", f"{options.folder}/checkpoint")
     writer = writer.trigger(availableNow=True) if options.once else writer
     writer.start().awaitTermination()  # Ctrl-C ends it when a batch is done
+    written = ", ".join(f"{number:,} in {table}" for table, number in tables.rows.items())
+    print(f"{tables.rows.total():,} events: {written}" if written else "no events were there")
     if not options.once:
         print("stopped; the next run goes on from here")
 

@@ -143,6 +143,19 @@ def test_a_command_on_a_page_exists(snippet: Snippet) -> None:
             build_docs.command_line().parse_args(words[1:])
 
 
+def test_the_readme_names_the_python_that_make_sets_up() -> None:
+    """The system's own has none of what tests and benchmarks need."""
+    text = " ".join((ROOT / "README.md").read_text().split())
+    named = re.findall(r"`(\S*) -m (?:bench|tests)\b", text)
+    assert set(named) == {".venv/bin/python"}
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
+def test_code_gives_addresses_by_a_name_that_spark_hides(page: Path) -> None:
+    """``uri`` is shown in the plans of a session that warren did not make."""
+    assert not re.findall(r"""\.option\(["']uri["'].*""", page.read_text())
+
+
 # -- the reference -------------------------------------------------------------------------------
 @pytest.mark.timeout(300)  # it collects the whole contract suite
 def test_generated_pages_are_up_to_date() -> None:

@@ -138,10 +138,12 @@ def test_the_publisher_says_in_a_sentence_what_it_lacks(given: list[str], said: 
     ],
 )
 def test_every_command_of_a_page_is_tried(project: str, tried_below: list[str]) -> None:
-    install, broker, *others = commands(project)
-    folder, extra = re.fullmatch(r"pip install '(.*)\[(\w+)\]'", install).groups()  # type: ignore[union-attr]
+    clone, install, broker, *others = commands(project)
+    folder = clone.removeprefix("WARREN=")
     package = tomllib.loads((EXAMPLES / project / folder / "pyproject.toml").read_text())["project"]
-    assert extra in package["optional-dependencies"]
+    extra = re.fullmatch(r'pip install "\$\{WARREN\}\[(\w+)\]"', install)
+    assert extra is not None
+    assert extra[1] in package["optional-dependencies"]
     assert broker == "warren broker"
     assert [command(project, program, "") for program in tried_below] == [
         line.replace(LOCAL, "") for line in others
@@ -155,7 +157,10 @@ def test_all_projects_have_the_same_publisher(project: str) -> None:
 
 
 def test_the_pyspark_project_puts_every_event_into_its_table_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with warren.Broker.in_thread() as broker:
         publish(broker.url, ODD | ODD_PACKED)
@@ -173,6 +178,11 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
         number: (body, reason) for number, (body, _, reason) in odd.items()
     }
     assert len(results) == 4  # a country each
+    counts = [len(each) for each in tables]
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"{sum(counts)} events: {counts[0]} in orders, {counts[1]} in payments, "
+        f"{counts[2]} in quarantine"
+    )
 
 
 def _drained(url: str, queue: str) -> list[bytes]:

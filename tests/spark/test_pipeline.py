@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from tests.spark.pipelines import Job, got, order, ready
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel, Message
-from warren.errors import PipelineError, PipelineStopped, QueueMissing
+from warren.errors import PipelineError, PipelineStopped
 from warren.pipeline import keys
 from warren.pipeline.run import Progress
 
@@ -84,6 +84,7 @@ def test_messages_become_rows_of_the_table_that_takes_them(
 
     assert (total.drained, total.written, total.quarantined, total.ignored) == (35, 33, 1, 1)
     assert total.adds_up
+    assert list(total.tables) == ["orders", "notes", "words"]  # as the file has them
     rows = job.rows("orders")
     assert {row["id"]: (row["country"], row["cents"], row["offset"]) for row in rows} == {
         number: ("de" if number % 3 else "fr", 5, number) for number in range(30)
@@ -315,7 +316,7 @@ def test_what_the_broker_lacks_is_told_before_anything_is_consumed(job: Job, wir
     wire.declare("there")
     table = "tables: {t: {schema: id INT}}\n"
     job.write(f"queues: [there, gone]\n{table}")
-    with pytest.raises(QueueMissing, match="no queue 'gone'"):
+    with pytest.raises(PipelineError, match=r"job.yaml:1: queues: there is no queue 'gone'"):
         job.make().check()
 
     job.write(f"queues: there\n{table}publish:\n  x: {{sql: SELECT id FROM t, exchange: gone}}\n")

@@ -39,6 +39,12 @@ def test_bodies_are_read_as_their_properties_say(job: Job, wire: Channel) -> Non
     assert {(row["id"], row["country"], row["cents"]) for row in job.rows("t")} == {(1, "de", 5)}
 
 
+def short(reason: str) -> str:
+    """As the count has it: without what is different in each message."""
+    parts = reason.split(":")
+    return ":".join(parts[: 2 if parts[0] == "content-encoding" else 1])
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_what_cant_be_read_is_kept_with_the_reason(job: Job, wire: Channel, packed: bool) -> None:
     queue = f"broken.{packed}"
@@ -55,7 +61,8 @@ def test_what_cant_be_read_is_kept_with_the_reason(job: Job, wire: Channel, pack
         "not CSV, or of other types than its schema's": (b"x,y", {"content_type": "text/csv"}),
     }
     if packed:  # with one of these, bodies are read one by one
-        bad["content-encoding"] = (order(1), {"content_encoding": "gzip"})
+        bad["content-encoding: not decodable as gzip"] = (order(1), {"content_encoding": "gzip"})
+        bad["content-encoding: not known"] = (order(2), {"content_encoding": "lz77"})
         bad["its charset is not known"] = (order(1), {"content_type": "text/json; charset=klingon"})
     for body, properties in bad.values():
         wire.publish(queue, body, **{"type": "order", "app_id": "shop", **properties})
@@ -69,7 +76,7 @@ def test_what_cant_be_read_is_kept_with_the_reason(job: Job, wire: Channel, pack
 
     assert total.reasons == Counter(list(bad))
     assert (total.written, total.quarantined) == (1, len(bad))
-    kept = {row["reason"].partition(":")[0]: row for row in job.rows("quarantine")}
+    kept = {short(row["reason"]): row for row in job.rows("quarantine")}
     assert {reason: row["body"] for reason, row in kept.items()} == {
         reason: body for reason, (body, _) in bad.items()
     }

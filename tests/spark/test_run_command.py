@@ -157,6 +157,7 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
     assert lines[0] == "pipeline 'shop': starting Spark"
     assert lines[2].startswith("batch 0: 50 messages in ")
     assert lines[-1].startswith("50 drained = 49 written + 1 quarantined: it adds up, in 1 batch")
+    assert "Ctrl-C: it ends when the batch that runs is done" in complained
     assert "Traceback" not in complained
     assert "\tat " not in complained
 
@@ -206,5 +207,37 @@ def test_a_queue_that_is_not_there_is_told_before_spark_starts(start: Start, pro
         )
 
     assert code == 2
-    assert complained.startswith("warren: no queue 'shop.de' in vhost '/': declare it")
+    assert complained == (
+        "warren: pipeline.yaml:4: queues: there is no queue 'shop.de' in vhost '/': declare it, or "
+        "correct its name\n"
+    )
     assert "starting" not in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("FROM orders", "FROM odres", "The table or view `odres` cannot be found"),
+        ("sum(cents)", "sum(pennies)", "name `pennies` cannot be resolved"),
+    ],
+)
+def test_a_mistake_in_a_query_is_told_without_stacks(
+    start: Start, project: Path, before: str, after: str, said: str
+) -> None:
+    text = (project / "pipeline.yaml").read_text()
+    assert before in text
+    (project / "pipeline.yaml").write_text(text.replace(before, after))
+
+    with warren.Broker.in_thread() as broker:
+        finished(start(f"python publish_events.py {broker.url} 0", project))
+        code, _, complained = finished(
+            start(f"warren run pipeline.yaml --check --url {broker.url}", project)
+        )
+
+    assert code == 2
+    javas = ("NOTE: Picked up", "WARNING: Using")
+    ours = [line for line in complained.splitlines() if not line.startswith(javas)]
+    assert len(ours) == 1, complained
+    assert ours[0].startswith("warren: pipeline.yaml:")
+    assert said in ours[0]
+    assert " ;" not in ours[0]

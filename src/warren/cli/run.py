@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from warren.cli import output
@@ -52,12 +56,35 @@ def _run(options: argparse.Namespace) -> int:
             return 0
         teller.ready(run, once=options.once)
         try:
-            run.run(once=options.once)
+            with _ctrl_c_told():
+                run.run(once=options.once)
         finally:
             teller.ended(run)
         return 0 if run.total.adds_up else 1
     finally:
         run.stop()
+
+
+@contextmanager
+def _ctrl_c_told() -> Iterator[None]:
+    """Prints what the session logs of Ctrl-C: the batch that runs may take a while."""
+    log = logging.getLogger("warren.spark.interrupt")
+    level, handler = log.level, _Printed(logging.INFO)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _Printed(logging.Handler):
+    """Log lines as words of the command, on a line of their own: a terminal echoes ``^C``."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        begin = "\n" if sys.stderr.isatty() else ""
+        print(f"{begin}{record.getMessage()}", file=sys.stderr, flush=True)
 
 
 class _Teller:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, quoted, shaped
 from warren.pipeline.count import BatchCount, TableCount
-from warren.pipeline.decode import TABLE
+from warren.pipeline.decode import ENCODING, TABLE
 from warren.pipeline.keys import Keys
 from warren.pipeline.model import Files, Publish, Table
 from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
@@ -50,7 +50,10 @@ class Batches:
         count = _Batch(self._checked, batch, batch_id).run()
         if count.drained:
             count.seconds, count.batches = time.monotonic() - started, 1
+            names = [table.name for table in self._pipeline.tables]
             self.total.add(count)
+            for each in (count, self.total):
+                each.put_in_order(names)
             self._told(batch_id, count)
 
 
@@ -82,7 +85,9 @@ class _Batch:
 
     def _tally(self, rows: DataFrame) -> None:
         # What is behind the colon may be different in each message.
-        head = f.substring_index(REASON, ":", 1)
+        is_packed = f.col(REASON).startswith(f"{ENCODING}: ")
+        head = f.when(is_packed, f.substring_index(REASON, ":", 2))
+        head = head.otherwise(f.substring_index(REASON, ":", 1))
         found = rows.groupBy(TABLE, head.alias(REASON)).count().collect()
         for table, reason, number in found:
             self._count.drained += number

@@ -234,4 +234,6 @@ def _twice(names: Iterable[str]) -> str | None:
 def _said(error: Exception) -> str:
     """What Spark says of a mistake, without its pictures."""
     text = re.split(r"\n\n==|;\n'|\n== SQL", str(error))[0]
-    return " ".join(re.sub(r"SQLSTATE: \w+", "", text).split()).rstrip(";. ")
+    # Its line is one too far: the query stands inside of another one.
+    text = re.sub(r"\.?\s*SQLSTATE: \w+(?:; line \d+,? pos \d+)?", "", text)
+    return " ".join(text.split()).rstrip(";. ")

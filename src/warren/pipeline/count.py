@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -49,6 +50,10 @@ class BatchCount:
         self.published.update(other.published)
         self.seconds += other.seconds
         self.batches += other.batches
+
+    def put_in_order(self, names: Iterable[str]) -> None:
+        """The tables as the file has them, and not as they were found."""
+        self.tables = {name: self.tables[name] for name in names if name in self.tables}
 
     @property
     def written(self) -> int:

@@ -12,13 +12,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from warren.content_encoding import expand
+from warren.content_encoding import ENCODINGS, expand
 from warren.errors import DecodeFailed
 from warren.pipeline.formats import Avro, MessagePack, Protobuf, kind_of
 from warren.pipeline.model import Table
 
 #: What is added to a message's columns.
 TABLE, TEXT, KIND, PROBLEM = "_table", "_text", "_kind", "_problem"
+#: How a problem begins that is the content-encoding's: what follows, to the next colon, is of few
+#: kinds.
+ENCODING = "content-encoding"
 #: Formats whose text is the body itself.
 _AS_IT_IS = ("json", "csv", "text")
 
@@ -74,7 +77,7 @@ class BodyReader:
         try:
             body = expand(body, encoding)
         except DecodeFailed as error:
-            return Read(None, kind, f"content-encoding: {_short(error)}")
+            return Read(None, kind, f"{ENCODING}: {_short(error)}")
         if not body:
             return Read(None, kind, "empty")
         if kind in _AS_IT_IS:
@@ -178,4 +181,6 @@ def _record(found: Read) -> Read:
 
 
 def _short(error: DecodeFailed) -> str:
+    if error.kind not in ENCODINGS:
+        return f"not known: {error.kind}"
     return str(error).partition("\n")[0]

@@ -239,7 +239,11 @@ class _Reader:
     def _statistics(self, keys: Entries, folder: str) -> Files | None:
         what, default = "statistics", f"{folder}/statistics"
         if what in keys and isinstance(keys[what].node, yaml.ScalarNode):
-            wanted = self._yaml.value(keys, what, bool, "the file")
+            try:
+                wanted = self._yaml.value(keys, what, bool, "the file")
+            except PipelineError as error:
+                more = "or a mapping with 'path', 'format' and 'options'"
+                raise PipelineError(error.file, error.line, f"{error.problem}, {more}") from None
             return Files(default) if wanted else None
         if what not in keys:
             return None

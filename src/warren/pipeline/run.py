@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from warren.errors import ConfigError, PipelineError, PipelineStopped, WarrenError
+from warren.errors import (
+    ConfigError,
+    PipelineError,
+    PipelineStopped,
+    QueueMissing,
+    WarrenError,
+)
 from warren.pipeline.batch import Batches
 from warren.pipeline.check import Checked, check
 from warren.pipeline.count import BatchCount
@@ -122,7 +128,15 @@ class Run:
             raise PipelineError(pipeline.file, line, f"Spark can't be started: {why}") from None
 
     def _check_broker(self) -> None:
-        self._backlog.require()
+        try:
+            self._backlog.require()
+        except QueueMissing as error:
+            problem = (
+                f"queues: there is no queue '{error.queue}' in vhost '{error.vhost}': declare it, "
+                "or correct its name"
+            )
+            line = self.pipeline.lines.get("queues", 0)
+            raise PipelineError(self.pipeline.file, line, problem) from None
         for name, line in self._exchanges():
             if name != _DEFAULT_EXCHANGE and not self._backlog.exchange_is_there(name):
                 problem = f"there is no exchange '{name}': declare it, or correct its name"

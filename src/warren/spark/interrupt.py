@@ -7,6 +7,7 @@ fails with pages of stacks, and the query ends as it would by a crash.
 from __future__ import annotations
 
 import atexit
+import logging
 import signal
 import threading
 import time
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
 
 _WAITING = ("awaitTermination", "awaitAnyTermination")
 #: How long the batch that runs may take to end, and what is cut off after it.
@@ -62,6 +65,11 @@ class Handler:
             self._stopping.start()
 
     def _stop(self) -> None:
+        log.info(
+            "Ctrl-C: it ends when the batch that runs is done, in %.0f s at the latest; "
+            "pressed again, it stops at once",
+            PATIENCE_S,
+        )
         try:
             self._stop_queries()
         except Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -42,6 +43,8 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
 }
+#: Where PySpark says each error of a query, with Java's stack in a line, before it raises it.
+_SAID_TWICE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 #: Where it runs if nothing names a master.
 _HERE = "local[2]"
 
@@ -85,7 +88,16 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark = SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
     stop_queries_at_ctrl_c(spark)
+    _say_errors_once()
     return spark
+
+
+def _say_errors_once() -> None:
+    from pyspark.logger import PySparkLogger
+
+    for name in _SAID_TWICE:
+        # By PySpark's own way: it calls them with what the loggers of Python do not take.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, Any]:

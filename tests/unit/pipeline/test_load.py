@@ -301,7 +301,10 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
         (f"quarantine: {{routing_key: x}}\n{SMALL}", ":1: quarantine: routing_key is for an"),
         (f"publish:\n  sold: {{sql: SELECT 1}}\n{SMALL}", ":2: publish 'sold' needs an exchange"),
         (f"publish:\n  sold: {{exchange: x}}\n{SMALL}", ":2: publish 'sold' needs a query"),
-        (f"statistics: 3\n{SMALL}", ":1: the file: statistics must be true or false"),
+        (
+            f"statistics: maybe\n{SMALL}",
+            ":1: the file: statistics must be true or false, or a mapping with 'path', 'format'",
+        ),
         (f"ignore: [{{tipe: x}}]\n{SMALL}", ":1: ignore: unknown key 'tipe'; did you mean 'type'?"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -118,3 +119,19 @@ def test_a_program_that_ends_its_session_after_ctrl_c_hears_nothing_of_it(
 
     assert session.levels[0] == "OFF"
     assert len(heard) == complaints
+
+
+def test_ctrl_c_is_acknowledged_in_the_log_before_the_batch_is_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session = _Ending(ends=True)
+    told: list[str] = []
+    session.streams.active[0].stop = lambda: told.extend(caplog.messages)
+
+    with caplog.at_level(logging.INFO, "warren.spark.interrupt"):
+        _press_while_waiting(Handler(session, signal.default_int_handler))  # type: ignore[arg-type]
+
+    assert told == [
+        "Ctrl-C: it ends when the batch that runs is done, in 30 s at the latest; "
+        "pressed again, it stops at once"
+    ]

@@ -20,6 +20,8 @@ _HEADERS = (
     "\nlost",
     "\ndoubled",
 )
+#: Where all of them have no room: scene, published, lost and doubled. The equation has the rest.
+_NARROW, _KEPT = 70, (0, 1, 7, 8)
 
 
 def play(stage: Stage, stopped_ms: float, ledger: Ledger) -> bool:
@@ -53,11 +55,16 @@ def _table(ledger: Ledger, total: Account, width: int) -> Grid:
         show_footer=True,
         header_style="dim",
     )
-    for header, footer in zip(_HEADERS, _row(total), strict=True):
+    kept = range(len(_HEADERS)) if width >= _NARROW else _KEPT
+    footer = _row(total)
+    for at in kept:
         justify: JustifyMethod = "right" if table.columns else "left"
-        table.add_column(header, footer, justify=justify, footer_style="bold", no_wrap=True)
+        table.add_column(
+            _HEADERS[at], footer[at], justify=justify, footer_style="bold", no_wrap=True
+        )
     for account in ledger.accounts:
-        table.add_row(*_row(account))
+        row = _row(account)
+        table.add_row(*(row[at] for at in kept))
     return table
 
 

@@ -189,7 +189,8 @@ class Failover:
 
     def _workers(self) -> Grid:
         table = Grid.grid(padding=(0, 2))
-        for width in (10, 11, 34):
+        # The state may be long; where there is no room it is broken, and not the others.
+        for width in (10, 11, min(34, self._stage.width - 40)):
             table.add_column(width=width)
         table.add_column(justify="right", min_width=8)
         for name, post in self._posts.items():

@@ -19,7 +19,9 @@ from warren.cli.scenes.stage import Stage, bar, lines, mark
 
 QUEUES = tuple(f"shop-{number:02}" for number in range(1, 25))
 GROUP = "demo"
-_A_ROW = 12
+_A_ROW, _CELL = 12, 6
+#: What stands beside the bar of a worker; and below this width, its pid has no room.
+_BESIDE_BAR, _ROOM_FOR_PID = 62, 60
 _RATE = 400  # messages a second, over all queues
 _PATIENCE_S = 30.0
 _COLOURS = {"A": "cyan", "B": "magenta", "C": "green", "D": "yellow"}
@@ -158,9 +160,10 @@ class Sharing:
         self._members[event.worker].handled += 1
         if queue in self._orphans and self._members[event.worker].state != "killed":
             self._orphans.discard(queue)
-            self._all_ms = (event["at"] - self._killed_at) * 1000
-            if self._first_ms is None:
-                self._first_ms = self._all_ms
+            # Workers are heard one after the other: the first that is heard need not be the first.
+            after_ms = (event["at"] - self._killed_at) * 1000
+            self._first_ms = min(after_ms, self._first_ms or after_ms)
+            self._all_ms = max(after_ms, self._all_ms or after_ms)
         if number <= self._last[queue]:
             # It was in the hands of the one that was killed; nobody can know how far it got.
             self._again += 1
@@ -215,9 +218,10 @@ class Sharing:
 
     def _queues(self) -> Grid:
         table = Grid.grid(padding=(0, 1))
-        for start in range(0, len(QUEUES), _A_ROW):
+        a_row = min(_A_ROW, self._stage.width // _CELL)
+        for start in range(0, len(QUEUES), a_row):
             cells = []
-            for queue in QUEUES[start : start + _A_ROW]:
+            for queue in QUEUES[start : start + a_row]:
                 owner = self._owner.get(queue)
                 style = "dim" if owner is None else f"bold black on {_COLOURS[owner]}"
                 if owner is not None and queue in self._orphans:
@@ -228,14 +232,19 @@ class Sharing:
 
     def _workers(self) -> Grid:
         table = Grid.grid(padding=(0, 2))
+        room = min(24, self._stage.width - _BESIDE_BAR)
         for name, member in self._members.items():
             killed = member.state == "killed"
-            table.add_row(
+            cells = [
                 Text(f"  {name}", style=f"bold {_COLOURS[name]}"),
-                Text(f"pid {member.pid}", style="dim"),
                 Text("✗ killed" if killed else "● " + member.state, style="red" if killed else ""),
                 Text(f"{len(member.queues):>2} queues"),
-                Text(bar(len(member.queues), len(QUEUES), 24), style=_COLOURS[name]),
                 Text(f"{member.handled:>5,} handled"),
-            )
+            ]
+            if room > 0:
+                drawn = bar(len(member.queues), len(QUEUES), room)
+                cells.insert(3, Text(drawn, style=_COLOURS[name]))
+            if self._stage.width >= _ROOM_FOR_PID:
+                cells.insert(1, Text(f"pid {member.pid}", style="dim"))
+            table.add_row(*cells)
         return table

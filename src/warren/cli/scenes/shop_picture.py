@@ -35,7 +35,10 @@ class Picture:
         """Something that the Spark job said."""
         kind = facts["event"]
         if kind == "session":
-            self._note(f"Spark is up after {facts['seconds']:.0f} s")
+            self._note(
+                f"Spark is up after {facts['seconds']:.0f} s; its first batch takes longest, "
+                "up to half a minute"
+            )
         elif kind == "batch":
             self.read += facts["rows"]
             self._batches.append(facts | {"backlog": self.backlog})

@@ -14,9 +14,10 @@ from rich.live import Live
 from rich.rule import Rule
 from rich.text import Text
 
-#: Wider looks lost, narrower breaks the pictures: then it is plain lines.
+#: Wider looks lost, narrower breaks the pictures: then it is plain lines, as wide as there is room.
 WIDTH = 96
 NARROWEST = 80
+NARROWEST_LINES = 50
 _FRAMES_A_SECOND = 15
 
 
@@ -27,23 +28,20 @@ class Stage:
     console: Console
     plain: bool
     fast: bool
+    #: Lines are broken between words; a log has them whole.
+    wraps: bool = True
 
     @classmethod
     def open(cls, *, plain: bool, fast: bool, file: IO[str] | None = None) -> Stage:
         """A stage on stdout, as lively as that allows."""
         out = file or sys.stdout
-        console = Console(file=out, highlight=False, emoji=False)
-        if (
-            plain
-            or not console.is_terminal
-            or console.is_dumb_terminal
-            or console.width < NARROWEST
-        ):
+        console = real = Console(file=out, highlight=False, emoji=False)
+        if plain or not real.is_terminal or real.is_dumb_terminal or real.width < NARROWEST:
             console = Console(
                 file=out, highlight=False, emoji=False, color_system=None, force_terminal=False
             )
-            console.width = WIDTH
-            return cls(console, plain=True, fast=fast)
+            console.width = WIDTH if not real.is_terminal else _fitting(real.width)
+            return cls(console, plain=True, fast=fast, wraps=real.is_terminal)
         console.width = min(WIDTH, console.width)
         return cls(console, plain=False, fast=fast)
 
@@ -64,7 +62,7 @@ class Stage:
         """Print lines; strings may carry rich's markup."""
         for part in parts:
             line = Text.from_markup(part) if isinstance(part, str) else part
-            self.console.print(line, soft_wrap=self.plain)
+            self.console.print(line, soft_wrap=not self.wraps)
 
     @contextmanager
     def live(self, draw: Callable[[], RenderableType]) -> Iterator[None]:
@@ -82,6 +80,10 @@ class Stage:
         """Give people time to look, if there are any."""
         if not self.fast and not self.plain:
             time.sleep(seconds)
+
+
+def _fitting(width: int) -> int:
+    return max(NARROWEST_LINES, min(WIDTH, width))
 
 
 def lines(*parts: str | RenderableType) -> Group:

@@ -25,3 +25,14 @@ def test_a_worker_that_was_killed_is_told_as_what_it_was(busy: bool, told: str) 
 
     assert picture.victim == 77
     assert said.getvalue().strip() == f"kill -9 77, a Python worker of Spark {told}"
+
+
+def test_a_log_says_why_nothing_comes_between_sparks_start_and_its_first_batch() -> None:
+    said = io.StringIO()
+    picture = Picture(Stage.open(plain=True, fast=True, file=said), 10)
+
+    picture.tell({"event": "session", "seconds": 7.2})
+
+    assert said.getvalue().strip() == (
+        "Spark is up after 7 s; its first batch takes longest, up to half a minute"
+    )
