@@ -18,6 +18,9 @@ from tests.support.eventually import eventually
 _STEP_S = 15.0
 #: A frozen connection is noticed by heartbeats; if not, its end is told after so long.
 _FROZEN_S = 25.0
+#: A sleeper that writes what another has written; a broker that has just answered that it read an
+#: acknowledgement, and may not have it on its disk.
+_WORST = {"zombie": "before segment", "broker": "before settled", "node": "before settled"}
 
 
 class Faults:
@@ -48,7 +51,7 @@ class Faults:
         ends = self._stage.target.aim(self._random) if is_broker else set[int]()
         sleeps = what == "zombie"
         if sleeps and not at:
-            at = self._random.choice(STEPS)
+            at = self._step(what, STEPS)
         if not at:
             getattr(self, what)(None)
             return
@@ -80,6 +83,10 @@ class Faults:
         return at or "shortly after"
 
     def _step(self, what: str, steps: list[str]) -> str:
+        """Any of them, but each second time the one at which this kind does most harm."""
+        worst = _WORST.get(what)
+        if steps is STEPS and worst and self._random.random() < 0.5:
+            return worst
         return self._random.choice(FULL_AT if what == "disk" else steps)
 
     # -- what can happen -------------------------------------------------------------------------
