@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.spark import exactly_once_load as load
+from tests.spark.exactly_once_job import RETENTION_S
 from tests.spark.exactly_once_source import FULL_AT
 from tests.spark.exactly_once_stage import Stage
 from tests.spark.exactly_once_steps import CLEARING, STEPS, Order
@@ -20,7 +21,14 @@ _STEP_S = 15.0
 _FROZEN_S = 25.0
 #: A sleeper that writes what another has written; a broker that has just answered that it read an
 #: acknowledgement, and may not have it on its disk.
-_WORST = {"zombie": "before segment", "broker": "before settled", "node": "before settled"}
+_WORST = {
+    "broker": "before settled",
+    "node": "before settled",
+    "zombie": "before segment",
+    "oversleep": "before segment",
+}
+#: Those whose process is stopped, and goes on later.
+_SLEEPERS = ["zombie", "oversleep"]
 
 
 class Faults:
@@ -36,7 +44,8 @@ class Faults:
         """What can happen here."""
         on_cluster = [] if self._stage.is_local else ["executor"]
         broker = self._stage.target.kind
-        return ["task", *on_cluster, "driver", "connection", broker, "disk", "freeze", "zombie"]
+        killed = ["task", *on_cluster, "driver", "connection", broker]
+        return [*killed, "disk", "freeze", *_SLEEPERS]
 
     def disturb(self, what: str, at: str = "") -> None:
         """Have it happen; ``at`` a step of a task's drain, or at what a disk refuses."""
@@ -49,7 +58,7 @@ class Faults:
     def _disturb(self, what: str, at: str) -> None:
         is_broker = what == self._stage.target.kind
         ends = self._stage.target.aim(self._random) if is_broker else set[int]()
-        sleeps = what == "zombie"
+        sleeps = what in _SLEEPERS
         if sleeps and not at:
             at = self._step(what, STEPS)
         if not at:
@@ -141,7 +150,7 @@ class Faults:
         eventually(refused.exists, within_s=120)
         full.unlink()
 
-    def zombie(self, met: int | None) -> None:
+    def zombie(self, met: int | None, *, forgotten: bool = False) -> None:
         """Stop a task's Python worker, have another attempt do its work, and let it go on: Spark
         knows nothing of it any more, and the broker has taken its messages back."""
         if met is None:  # nobody came to that step
@@ -160,8 +169,15 @@ class Faults:
                 load.kill(pid)
         try:
             self._stage.await_progress()
+            if forgotten:
+                time.sleep(RETENTION_S + 1)
+                self._stage.await_progress()
         finally:
             load.kill(worker, signal.SIGCONT)
+
+    def oversleep(self, met: int | None) -> None:
+        """The same for so long that the ledger has forgotten the rows."""
+        self.zombie(met, forgotten=True)
 
     def _one_of(self, find: Callable[[], list[int]]) -> int:
         return self._random.choice(eventually(find, within_s=120, every_s=0.01))

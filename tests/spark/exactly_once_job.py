@@ -21,6 +21,9 @@ from tests.spark import exactly_once_source, exactly_once_steps
 from tests.spark.exactly_once_source import WatchedSource
 from tests.support.spark_cluster import QUICK_JAVA
 
+#: Short, so that a task may sleep until its rows are forgotten.
+RETENTION_S = 6
+
 
 class Job:
     def __init__(
@@ -34,7 +37,7 @@ class Job:
             "prefetch": prefetch,
             "maxMessagesPerTrigger": 3000,
             "drainTimeoutMs": 2000,
-            "ledgerRetention": "20s",
+            "ledgerRetention": f"{RETENTION_S}s",
         }
 
     def start(self, **trigger: Any) -> Any:
