@@ -11,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
+from tests.spark.drains import tell_clearing
 from warren.spark.batch import QueueReader
 from warren.spark.columns import DDL
 from warren.spark.drain.drain import Drain
 from warren.spark.driver import need_ledger
+from warren.spark.ledger.files import LocalFiles
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.plan import Offset
 from warren.spark.sink.writer import BatchWriter, Published
@@ -29,28 +31,42 @@ IN_A_TASK = [
     "before settled",
     "after the last row",
 ]
-IN_THE_READER = ["before commit", "after commit"]
+IN_THE_READER = ["before commit", "in prune", "after commit"]
 
 
-def crash_at(ledger: str, point: str) -> Path:
-    """Have the next process die that comes to ``point``; the file is gone when it has."""
+def crash_at(ledger: str, *points: str) -> Path:
+    """Have the next process die that comes to the first of ``points``, then one at the second, and
+    so on; the file is gone when all have."""
     order = Path(ledger).with_name("crash-at")
-    order.write_text(point)
+    order.write_text("\n".join(points))
     return order
 
 
 def die_if_asked(ledger: str, point: str) -> None:
     order = Path(ledger).with_name("crash-at")
-    if order.exists() and order.read_text() == point:
+    points = order.read_text().splitlines() if order.exists() else []
+    if points[:1] != [point]:
+        return
+    if points[1:]:
+        order.write_text("\n".join(points[1:]))
+    else:
         order.unlink()
-        os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def crashing(drain: Drain) -> Drain:
     """The same drain, made as ever, that dies when it is asked to."""
     place = drain._ledger.place
     drain._probe = lambda point, _: die_if_asked(place, point)
-    return drain
+    return tell_clearing(drain)
+
+
+class CrashingFiles(LocalFiles):
+    """Dies when a file is gone: between a segment and its mark."""
+
+    def delete(self, name: str) -> None:
+        super().delete(name)
+        die_if_asked(self.place, "in prune")
 
 
 class CrashingReader(QueueStreamReader):
@@ -63,6 +79,8 @@ class CrashingReader(QueueStreamReader):
 
     def commit(self, end: Offset) -> None:
         die_if_asked(need_ledger(self._options), "before commit")
+        # A process of its own: nobody else's ledger is opened like this.
+        Ledger.at = lambda place: Ledger(CrashingFiles(place))  # type: ignore[method-assign, assignment, misc]
         super().commit(end)
         die_if_asked(need_ledger(self._options), "after commit")
 
@@ -99,8 +117,10 @@ class CrashingSource(DataSource):
         return CrashingBatchReader(dict(self.options), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> CrashingWriter:
-        writer = CrashingWriter(dict(self.options), schema, overwrite)
-        writer.ledger = self.options["ledger"]  # the order to die lies beside it
+        given = dict(self.options)
+        ledger = given.pop("ledger")  # the order to die lies beside it
+        writer = CrashingWriter(given, schema, overwrite)
+        writer.ledger = ledger
         return writer
 
     def streamReader(self, schema: Any) -> CrashingReader:

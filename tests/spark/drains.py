@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Task:
                 drain.connection.abandon()
                 raise Crash(point)
 
-        drain = Drain(self.options, self.ledger, probe=probe, **more)
+        drain = tell_clearing(Drain(self.options, self.ledger, probe=probe, **more))
         try:
             for _ in drain.rows(ranges):
                 pass
@@ -72,6 +72,23 @@ class Task:
 
     def in_doubt(self, queue: str) -> list[int]:
         return self.ledger.shelves().of(queue).in_doubt
+
+
+def tell_clearing(drain: Drain) -> Drain:
+    """Have its probe see, too, what it does about segments in doubt: before it acknowledges what
+    came back, and when the broker has read that, before the mark."""
+    clear, cleared = drain._clear, drain._cleared
+
+    def told_clear(job: Any, tap: Any) -> None:
+        drain._probe("before clearing", job.queue)
+        clear(job, tap)
+
+    def told_cleared(job: Any, tap: Any) -> Iterator[Any]:
+        drain._probe("before cleared", job.queue)
+        yield from cleared(job, tap)
+
+    drain._clear, drain._cleared = told_clear, told_cleared  # type: ignore[method-assign]
+    return drain
 
 
 def numbers(batches: Iterable[pa.RecordBatch]) -> list[int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
 
-from tests.support import rabbitmq
+from tests.spark.exactly_once_load import CLASSIC, QUORUM
+from tests.support import guard, rabbitmq
 from tests.support.process import BrokerProcess
 from tests.support.rabbitmq import Node
+from tests.support.servers import Run
 
 #: A node that shares two cores with Spark and publishers takes its time.
 _READY_S = 180.0
@@ -20,8 +21,8 @@ class Target(ABC):
 
     #: What ``kill`` ends.
     kind = "broker"
-    #: How its queues are declared.
-    arguments: dict[str, Any] = {}
+    #: What its queues are like, in turn.
+    queues = CLASSIC
 
     @abstractmethod
     def start(self) -> None: ...
@@ -32,7 +33,11 @@ class Target(ABC):
         """Of all its nodes, dead or alive: always the same."""
 
     @abstractmethod
-    def kill(self, choice: random.Random) -> None:
+    def aim(self, choice: random.Random) -> set[int]:
+        """Choose what ``kill`` ends: its processes."""
+
+    @abstractmethod
+    def kill(self) -> None:
         """kill -9, and start it again; returns when it can be used."""
 
     def end(self) -> None:
@@ -53,7 +58,10 @@ class Warren(Target):
     def urls(self) -> list[str]:
         return [self._process.url]
 
-    def kill(self, choice: random.Random) -> None:
+    def aim(self, choice: random.Random) -> set[int]:
+        return {self._process.pid}
+
+    def kill(self) -> None:
         port = self._process.url.rstrip("/").rpartition(":")[2]
         self._process.kill()
         self._process.start("--port", port)
@@ -67,6 +75,7 @@ class RabbitMQ(Target):
 
     def __init__(self, folder: Path) -> None:
         self._nodes: list[Node] = []
+        self._victim: Node | None = None
 
     def start(self) -> None:
         self._nodes = [rabbitmq.restartable()]
@@ -75,8 +84,15 @@ class RabbitMQ(Target):
     def urls(self) -> list[str]:
         return [node.url for node in self._nodes]
 
-    def kill(self, choice: random.Random) -> None:
-        victim = choice.choice(self._nodes)
+    def aim(self, choice: random.Random) -> set[int]:
+        self._victim = choice.choice(self._nodes)
+        return guard.processes(
+            **{guard.SERVER: str(Run.current().folder), "RABBITMQ_NODENAME": self._victim.name}
+        )
+
+    def kill(self) -> None:
+        victim = self._victim
+        assert victim is not None
         victim.kill()
         victim.start()
         victim.wait_ready(_READY_S)
@@ -86,7 +102,7 @@ class RabbitMQCluster(RabbitMQ):
     """Three nodes with quorum queues, one killed at a time: the other two go on meanwhile."""
 
     kind = "node"
-    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    queues = QUORUM
 
     def start(self) -> None:
         self._nodes = rabbitmq.cluster()

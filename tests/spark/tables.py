@@ -72,9 +72,16 @@ class GrowingTable:
 
     def numbers(self) -> dict[str, list[int]]:
         """The bodies as numbers, of each queue, in the order of offsets."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        return {queue: [number for number, _ in rows] for queue, rows in self.sums().items()}
+
+    def sums(self) -> dict[str, list[tuple[int, int]]]:
+        """The same, each with the sum beside it."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
         for path in committed_files(self._folder):
-            columns = pq.ParquetFile(path).read(["queue", "offset", "body"]).to_pydict()
-            for queue, offset, body in zip(*columns.values(), strict=True):
-                found.setdefault(queue, []).append((offset, int(body)))
-        return {queue: [number for _, number in sorted(each)] for queue, each in found.items()}
+            columns = pq.ParquetFile(path).read(["queue", "offset", "body", "sum"]).to_pydict()
+            for queue, offset, body, total in zip(*columns.values(), strict=True):
+                found.setdefault(queue, []).append((offset, int(body), total))
+        return {
+            queue: [(number, total) for _, number, total in sorted(rows)]
+            for queue, rows in found.items()
+        }

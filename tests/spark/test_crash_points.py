@@ -70,10 +70,25 @@ def test_a_driver_that_dies_at_a_step_loses_and_doubles_nothing(
 ) -> None:
     order = crash_at(str(query.folder / "ledger"), point)
     with pytest.raises(StreamingQueryException):
-        query.run(queue, maxMessagesPerTrigger=20, ledgerRetention="0s")
+        query.run(queue, maxMessagesPerTrigger=10, ledgerRetention="0s")
     assert not order.exists(), f"it never came to {point!r}"
 
-    query.run(queue, maxMessagesPerTrigger=20, ledgerRetention="0s")  # from the checkpoint
+    query.run(queue, maxMessagesPerTrigger=10, ledgerRetention="0s")  # from the checkpoint
+
+    check(query, channel, queue)
+    shelf = Ledger.at(str(query.folder / "ledger")).shelves().of(queue)
+    assert shelf.settled == set(shelf.starts)  # no mark without its segment
+
+
+def test_a_worker_that_dies_while_it_clears_up_loses_and_doubles_nothing(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    order = crash_at(str(query.folder / "ledger"), "after segment", "before cleared")
+    with pytest.raises(StreamingQueryException):
+        query.run(queue, maxMessagesPerTrigger=20)  # Spark tries the task again, once
+    assert not order.exists(), "it never came to the second point"
+
+    query.run(queue, maxMessagesPerTrigger=20)
 
     check(query, channel, queue)
 

@@ -24,6 +24,7 @@ POINTS = [
     "after ack",
     "before settled",
 ]
+CLEARING = ["before clearing", "before cleared"]
 KINDS: dict[str, dict[str, Any]] = {
     "classic": {},
     "classic-sac": {"x-single-active-consumer": True},
@@ -82,6 +83,29 @@ def test_a_count_of_deliveries_that_a_publisher_has_set_changes_no_order(
     # As the driver plans it, which knows the queue's kind.
     wanted = Range(queue, 0, 10, "single active", counts=kind == "quorum")
     assert numbers(task.batches([wanted])) == list(range(10))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("point", CLEARING)
+@pytest.mark.parametrize("first", ["after segment", "after ack"])
+def test_a_task_that_dies_while_it_clears_up_loses_and_doubles_nothing(
+    task: Task, channel: Channel, name: Callable[..., str], first: str, point: str, kind: str
+) -> None:
+    queue = name("drained")
+    channel.declare(queue, durable=True, arguments=KINDS[kind])
+    mode = "single active" if "sac" in kind or kind == "quorum" else "exclusive"
+    publish(channel, queue, range(10), delivery_mode=2)
+    task.crash(queue, 0, 10, first, mode=mode)
+    publish(channel, queue, range(10, 15), delivery_mode=2)
+    task.crash(queue, 0, 10, point, mode=mode)
+    assert task.in_doubt(queue) == [0]
+
+    again = task.run(queue, 0, 10, mode=mode)
+    rest = task.run(queue, 10, 30, mode=mode)
+
+    assert again + rest == list(range(15))
+    empty(channel, queue)
+    assert task.in_doubt(queue) == []
 
 
 def test_what_a_quorum_queue_took_back_is_read_in_order(
@@ -232,6 +256,25 @@ def test_a_disk_that_refuses_leaves_the_messages_in_the_queue(
     assert task.run(queue, 0, 5) == list(range(5))
     assert isinstance(task.ledger.files, LocalFiles)
     assert not [name for name in Path(task.ledger.place).iterdir() if ".tmp" in name.name]
+
+
+def test_a_disk_that_refuses_the_mark_leaves_the_segment_in_doubt(
+    task: Task, channel: Channel, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(channel, queue, range(5))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("warren.spark.ledger.files._touch", full)
+        with pytest.raises(LedgerUnusable, match="No space left on device"):
+            task.run(queue, 0, 5)
+    assert task.in_doubt(queue) == [0]
+    publish(channel, queue, range(5, 8))
+
+    assert task.run(queue, 0, 5) + task.run(queue, 5, 10) == list(range(8))
+    assert task.in_doubt(queue) == []
 
 
 def test_a_queue_with_another_consumer_is_waited_for_and_then_given_up(
