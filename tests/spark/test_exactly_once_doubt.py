@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from tests.support.wire import Channel
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import Tap
 from warren.errors import LedgerGap
+from warren.spark.drain import drain as drain_module
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
 
 MODES = [("exclusive", {}), ("single active", {"x-single-active-consumer": True})]
 
@@ -110,3 +114,45 @@ def test_an_attempt_that_slept_does_not_fill_offsets_that_were_forgotten(
 
     assert others == list(range(20))
     assert task.run(queue, 20, 30, mode=mode) == list(range(100, 110))
+
+
+@pytest.mark.parametrize(("mode", "arguments"), MODES)
+@pytest.mark.parametrize("part", [1, 2])
+def test_an_attempt_that_slept_before_it_wrote_takes_nothing_for_forgotten_offsets(
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    arguments: dict[str, Any],
+    part: int,
+) -> None:
+    queue = name("slept")
+    channel.declare(queue, durable=True, arguments=arguments)
+    publish(channel, queue, range(30))
+    task = Task(broker.url, tmp_path / "ledger", prefetch="10", ledgerRetention="20s")
+    others: list[int] = []
+    came = slept_s = 0
+
+    def sleep(at: str, _: str) -> None:
+        nonlocal came, slept_s
+        came += at == "before segment"
+        if at != "before segment" or came != part:
+            return
+        # Its connection is gone. Another attempt reads all, Spark commits it, and 25 s pass.
+        drain.connection.abandon()
+        others.extend(task.run(queue, 0, 30, mode=mode) + task.run(queue, 30, 31, mode=mode))
+        task.ledger.prune({queue: 31}, older_than=time.time() + 1)
+        publish(channel, queue, range(100, 130))
+        slept_s = 25
+
+    clock = SimpleNamespace(time=time.time, monotonic=lambda: time.monotonic() + slept_s)
+    monkeypatch.setattr(drain_module, "time", clock)
+    drain = Drain(task.options, task.ledger, probe=sleep)
+    with pytest.raises(LedgerGap):
+        list(drain.rows([Range(queue, 0, 30, mode)]))
+
+    assert others == list(range(30))
+    assert task.run(queue, 31, 80, mode=mode) == list(range(100, 130))
+    assert task.in_doubt(queue) == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
 
@@ -356,7 +356,6 @@ class Drain:
         """Write windows down, together: a disk syncs many as fast as one, and an object store has
         many answers under way; then acknowledge them."""
         group: list[tuple[Job, Tap, Segment]] = []
-        full = yield from self._not_overtaken(full)
         for job, tap in full:
             job.full_at = 0.0
             segment = self._segment(job, tap)
@@ -366,6 +365,7 @@ class Drain:
         written = self._writers.write([segment for _, _, segment in group])
         taken = list(zip(group, written, strict=True))
         ours = [each for each, is_new in taken if is_new]
+        self._require_not_overtaken([segment for _, _, segment in ours])
         for job, tap, segment in ours:  # all of them, before anything else can go wrong
             job.settling, job.retaken = segment, 0
             job.had_fresh = len(tap.took.redelivered) < len(tap.took)
@@ -375,20 +375,22 @@ class Drain:
                 job.leave(tap)  # our messages go back
                 yield from self._beaten(job)
 
-    def _not_overtaken(
-        self, full: list[tuple[Job, Tap]]
-    ) -> Generator[Segment, None, list[tuple[Job, Tap]]]:
-        """Those of which no other attempt has written, Spark committed and the ledger forgotten
-        what they are about to write."""
-        before = [job.at for job, _ in full]
-        yield from self._look([job for job, _ in full])
-        left = []
-        for (job, tap), at in zip(full, before, strict=True):
-            if job.at == at:
-                left.append((job, tap))
-            else:
-                job.leave(tap)
-        return left
+    def _require_not_overtaken(self, made: list[Segment]) -> None:
+        """Raises LedgerGap if segments were just made at offsets that Spark is through with.
+
+        While this attempt slept, or waited for its turn, another has read them, and the ledger has
+        forgotten them. They are taken out again; nothing was acknowledged.
+        """
+        if not made or time.monotonic() - self._looked_at <= self._look_counts_s:
+            return
+        self._looked_at = time.monotonic()
+        shelves = self._ledger.shelves()
+        gaps = [(each, shelves.of(each.queue).after(each.start)) for each in made]
+        overtaken = [(segment, later) for segment, later in gaps if later is not None]
+        for segment, _ in overtaken:
+            self._ledger.take_out(segment.queue, segment.start)
+        for segment, later in overtaken:
+            raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
 
     def _segment(self, job: Job, tap: Tap) -> Segment | None:
         """What was taken; None if it must be taken once more."""

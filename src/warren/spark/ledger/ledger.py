@@ -250,6 +250,10 @@ class Ledger:
         name = file_name(segment.queue, segment.start, SEGMENT)
         return self.files.put_new(name, encode_segments([segment]))
 
+    def take_out(self, queue: str, start: int) -> None:
+        """Remove a segment again, by who has made it and acknowledged none of its messages."""
+        self.files.delete(file_name(queue, start, SEGMENT))
+
     def write_together(self, segments: Sequence[Segment]) -> list[bool]:
         """Make small segments that share a file; of each, False if another was first."""
         names = [file_name(segment.queue, segment.start, SEGMENT) for segment in segments]
