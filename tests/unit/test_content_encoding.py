@@ -103,7 +103,7 @@ def test_zstd_without_its_package_is_not_the_messages_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(PackageMissing, match=r"zstandard .*pip install 'warren\[run\]'"):
+    with pytest.raises(PackageMissing, match=r"zstandard .*pip install '.\[run\]'"):
         expand(b"", "zstd")
 
 

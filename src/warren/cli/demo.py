@@ -73,7 +73,7 @@ def _default(stage: Stage) -> str:
         java_home()
         if find_spec("pyspark") is not None:
             return "shop"
-        missing = "PySpark is not installed: pip install 'warren[spark]'"
+        missing = "PySpark is not installed: pip install '.[spark]' in the clone of warren"
     except JavaMissing as error:
         missing = str(error)
     stage.say(f"[dim]Without Spark, what the broker can do. ({missing})[/]", "")

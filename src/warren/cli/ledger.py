@@ -110,7 +110,9 @@ def _open(options: argparse.Namespace) -> tuple[Ledger, list[str]]:
     try:
         from warren.spark.ledger.ledger import Ledger
     except ImportError as error:
-        raise ConfigError("ledger", f"{error}: pip install 'warren[spark]'") from None
+        raise ConfigError(
+            "ledger", f"{error}: pip install '.[spark]' in the clone of warren"
+        ) from None
     ledger = Ledger.at(options.path)
     if ledger.identity() is not None:
         return ledger, []

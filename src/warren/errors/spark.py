@@ -323,7 +323,10 @@ class SparkMissing(WarrenError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"PySpark is not installed ({self.reason}): pip install 'warren[spark]'"
+        return (
+            f"PySpark is not installed ({self.reason}): pip install '.[spark]' in the clone of "
+            "warren"
+        )
 
 
 class JavaMissing(WarrenError):
@@ -352,7 +355,7 @@ class PackageMissing(WarrenError):
     def __str__(self) -> str:
         return (
             f"the package {self.package} is not installed, and {self.needed_for} needs it: "
-            "pip install 'warren[run]'"
+            "pip install '.[run]' in the clone of warren"
         )
 
 

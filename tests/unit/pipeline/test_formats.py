@@ -75,5 +75,5 @@ def test_a_missing_package_is_not_the_messages_fault(
     monkeypatch.setitem(sys.modules, module, None)
 
     for use in (converter.check, lambda: converter.text(body)):
-        with pytest.raises(PackageMissing, match=r"pip install 'warren\[run\]'"):
+        with pytest.raises(PackageMissing, match=r"pip install '.\[run\]'"):
             use()

@@ -19,7 +19,7 @@ from warren.spark.session import _settings
 
 def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(SparkMissing, match=r"pip install 'warren\[spark\]'"):
+    with pytest.raises(SparkMissing, match=r"pip install '.\[spark\]'"):
         warren.spark.session()
 
 
