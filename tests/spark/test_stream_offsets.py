@@ -216,7 +216,8 @@ def test_a_stream_that_is_written_to_is_planned_from_anywhere(
     finally:
         driver.close()
 
-    ranges = [each for task in tasks if isinstance(task, BatchPartition) for each in task.ranges]
+    planned_tasks = [each.task for each in tasks if isinstance(each, BatchPartition)]
+    ranges = [each for task in planned_tasks for each in task.ranges]
     ranges.append(Range(stream, start["queues"][stream], end["queues"][stream], STREAM))
     for planned in ranges:
         found = read(broker, stream, planned.start, planned.end)

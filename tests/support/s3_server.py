@@ -7,7 +7,16 @@ writes in two steps, between which another one may come. S3 does it in one.
 import sys
 
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import run_simple
+from werkzeug.serving import WSGIRequestHandler, run_simple
+
+
+class OneServer(WSGIRequestHandler):
+    """Moto names a server itself, and aiohttp refuses two, if asyncio is to look closely."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword != "Server":
+            super().send_header(keyword, value)
+
 
 if __name__ == "__main__":
     run_simple(
@@ -15,4 +24,5 @@ if __name__ == "__main__":
         int(sys.argv[1]),
         DomainDispatcherApplication(create_backend_app),
         threaded=False,
+        request_handler=OneServer,
     )
