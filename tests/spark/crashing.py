@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from tests.spark.drains import tell_clearing
+from tests.spark.exactly_once_steps import STEPS
 from warren.spark.batch import QueueReader
 from warren.spark.columns import DDL
 from warren.spark.drain.drain import Drain
@@ -23,14 +24,7 @@ from warren.spark.sink.writer import BatchWriter, Published
 from warren.spark.source import QueueStreamReader
 
 #: Where a process can die: in a task, in the order of what it does; in the driver's reader.
-IN_A_TASK = [
-    "before segment",
-    "after segment",
-    "before ack",
-    "after ack",
-    "before settled",
-    "after the last row",
-]
+IN_A_TASK = STEPS
 IN_THE_READER = ["before commit", "in prune", "after commit"]
 
 

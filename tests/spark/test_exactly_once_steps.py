@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.spark.drains import Task, numbers, publish
+from tests.spark.exactly_once_steps import CLEARING, STEPS
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Channel
@@ -17,14 +18,7 @@ from warren.errors import LedgerUnusable, QueueBusy, QueueMissing
 from warren.spark.drain.job import Range
 from warren.spark.ledger.files import LocalFiles
 
-POINTS = [
-    "before segment",
-    "after segment",
-    "before ack",
-    "after ack",
-    "before settled",
-]
-CLEARING = ["before clearing", "before cleared"]
+POINTS = [step for step in STEPS if step != "after the last row"]  # that one is Spark's
 KINDS: dict[str, dict[str, Any]] = {
     "classic": {},
     "classic-sac": {"x-single-active-consumer": True},
@@ -240,13 +234,15 @@ def test_nothing_beyond_the_range_is_touched(task: Task, channel: Channel, queue
     assert not any(message.method.redelivered for message in rest if message)
 
 
+def full(*_: Any, **__: Any) -> None:
+    """What a disk without room does."""
+    raise OSError(28, "No space left on device")
+
+
 def test_a_disk_that_refuses_leaves_the_messages_in_the_queue(
     task: Task, channel: Channel, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(channel, queue, range(5))
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr("warren.spark.ledger.files._write", full)
@@ -262,9 +258,6 @@ def test_a_disk_that_refuses_the_mark_leaves_the_segment_in_doubt(
     task: Task, channel: Channel, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(channel, queue, range(5))
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr("warren.spark.ledger.files._touch", full)
