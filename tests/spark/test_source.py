@@ -193,7 +193,7 @@ def test_a_stream_is_read_by_its_own_offsets_and_without_a_ledger(
         ({"startingOffset": "frist"}, "must be first, last, next or an offset"),
         ({"peek": "true"}, "look with spark.read"),
         ({"queues": "nowhere-at-all"}, "no queue 'nowhere-at-all'"),
-        ({"uri": "amqp://guest:wrong@{host}:{port}/"}, "refused the login of 'guest'"),
+        ({"url": "amqp://guest:wrong@{host}:{port}/"}, "refused the login of 'guest'"),
     ],
 )
 def test_a_mistake_is_explained(
@@ -245,35 +245,6 @@ def test_a_ledger_that_vanished_stops_the_query(
 def test_a_slip_in_an_option_is_told_when_the_table_is_named(query: Query) -> None:
     with pytest.raises(AnalysisException, match="did you mean 'queues'"):
         query.frame("a", queus="b")
-
-
-@on_one_broker
-def test_a_password_in_a_url_is_in_no_plan_of_any_session(
-    query: Query, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hidden = "spark.sql.redaction.options.regex"
-    ours = query.spark.conf.get(hidden)
-    query.spark.conf.unset(hidden)  # as it is in a session that is not warren's
-    try:
-        reader = query.spark.readStream.format("rabbitmq").option("queues", "a")
-        reader.option("url", "amqp://ann:sesame@127.0.0.1:1/").load().explain(True)
-    finally:
-        query.spark.conf.set(hidden, str(ours))
-
-    shown = capsys.readouterr().out
-    assert "queues=a" in shown
-    assert "sesame" not in shown
-
-
-@on_one_broker
-def test_a_password_is_in_no_plan(query: Query, capsys: pytest.CaptureFixture[str]) -> None:
-    frame = query.frame("a", uri="amqp://ann:sesame@127.0.0.1:1/", password="open-sesame")
-
-    frame.explain(True)
-
-    shown = capsys.readouterr().out
-    assert "rabbitmq" in shown
-    assert "sesame" not in shown + repr(frame)
 
 
 # -- spark.read ----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from warren.pipeline.load_spark import wrong_master
 from warren.pipeline.model import Pipeline
 from warren.spark.backlog import Backlog
 from warren.spark.options import SourceOptions
+from warren.spark.secrets import hidden
 from warren.spark.session import session
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Run:
     def _start(self, batches: Batches, *, once: bool) -> StreamingQuery:
         assert self._spark is not None
         messages = self._spark.readStream.format("rabbitmq").options(
-            **source_options(self.pipeline)
+            **hidden(source_options(self.pipeline))
         )
         writer = messages.load().writeStream.foreachBatch(batches).queryName(self.pipeline.name)
         writer = writer.option("checkpointLocation", self.pipeline.checkpoint)

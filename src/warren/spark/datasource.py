@@ -8,8 +8,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from warren.spark.columns import DDL
-from warren.spark.options import SourceOptions
+from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plainly import plainly
+from warren.spark.secrets import require_hidden
 
 
 @plainly
@@ -19,6 +20,8 @@ class RabbitDataSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         from warren.spark.read_plan import new_token
 
+        # A write's options are looked at here first, before Spark has a plan.
+        require_hidden(options, SOURCE)
         super().__init__(options)
         # Made by load(), and pickled to whoever plans what it reads: the same for all of them.
         self._token = new_token()

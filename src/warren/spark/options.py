@@ -7,13 +7,13 @@ Names are compared without case, as Spark does. Where a value can be a secret it
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warren.client.endpoint import Endpoint, parse_uri
 from warren.errors import ConfigError
+from warren.spark.secrets import uris
 
 SOURCE = 'format("rabbitmq")'
 
@@ -143,7 +143,7 @@ CONNECTION: tuple[Option, ...] = (
     Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`, with the "
            "parameters of [the client's URLs](client.md); several, separated by commas, are tried "
            "in order", secret=True),
-    Option("url", _text, "the same as `uri`; Spark itself hides what is in an option of this name",
+    Option("url", _text, "the same as `uri`, which Spark hides: the one for a password",
            secret=True),
     Option("host", _text, "instead of `uri`", "127.0.0.1"),
     Option("port", whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
@@ -167,8 +167,8 @@ READING: tuple[Option, ...] = (
     Option("managementUri", _text, "where the management API is, for patterns and for users who "
            "may not configure the queues",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
-    Option("managementUrl", _text, "the same as `managementUri`; Spark itself hides what is in an "
-           "option of this name", secret=True),
+    Option("managementUrl", _text, "the same as `managementUri`, which Spark hides: the one for a "
+           "password", secret=True),
     Option("maxMessagesPerTrigger", whole(1), "the most messages of one micro-batch",
            shown="no limit"),
     Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",
@@ -262,8 +262,6 @@ _WHERE = {
 }
 #: Those whose defaults hold where neither they nor the URI say anything.
 _UNSAID = ("heartbeat", "connectTimeoutMs")
-#: Several URIs, each of which may name several hosts.
-_BETWEEN_URIS = re.compile(r"[\s,]+(?=[a-z]+://)")
 
 
 def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
@@ -275,9 +273,10 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     if values["uri"] and values["url"]:
         raise ConfigError("url", "is the same as 'uri': give one of them", SOURCE)
     said = values["uri"] or values["url"] or ""
-    uris = _BETWEEN_URIS.split(said.strip()) if said else []
     option = "uri" if values["uri"] else "url"
-    bases = [base for uri in uris for base in _brokers(uri, option, **silent)]
+    bases = [
+        base for uri in (uris(said) if said else []) for base in _brokers(uri, option, **silent)
+    ]
     for base in bases:
         if base.scheme not in ("amqp", "amqps"):
             problem = f"begins with {base.scheme}://, not with amqp:// or amqps://"

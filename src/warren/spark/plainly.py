@@ -19,9 +19,9 @@ C = TypeVar("C", bound=type)
 
 
 def plainly(cls: C) -> C:
-    """Have the errors that leave a class's public methods told in one line, without a traceback."""
+    """Have errors that leave a class, or stop its making, told in one line without a traceback."""
     for name, method in list(vars(cls).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
+        if isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_"):
             setattr(cls, name, _plain(method))
     return cls
 

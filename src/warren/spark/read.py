@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from warren.spark.secrets import hidden
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -26,11 +28,10 @@ def read_queues(
     spelling or Python's (``max_messages_per_trigger=10_000``).
     """
     names = queues if isinstance(queues, str) else ",".join(queues)
-    # Spark itself hides what is in an option named url.
-    given: dict[str, Any] = {"url": uri, "queues": names, "ledger": ledger}
+    given: dict[str, Any] = {"uri": uri, "queues": names, "ledger": ledger}
     given |= {_camel(name): value for name, value in options.items()}
     reader = (spark.readStream if stream else spark.read).format("rabbitmq")
-    for name, value in given.items():
+    for name, value in hidden(given).items():
         if value is not None:
             reader = reader.option(name, str(value).lower() if isinstance(value, bool) else value)
     return reader.load()

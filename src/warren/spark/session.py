@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-#: Which options plans don't show: what Spark hides by itself, and what we have it hide.
-_OPTIONS_HIDDEN = "spark.sql.redaction.options.regex"
-_SPARKS_OWN, _SECRETS = "(?i)url", "(?i)url|uri|secret|password|token"
 
 #: What a session gets, unless it is told otherwise.
 _ALWAYS = {
@@ -33,9 +30,6 @@ _ALWAYS = {
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A query's options hold passwords: Spark must not show them in plans and logs.
-    _OPTIONS_HIDDEN: _SECRETS,
-    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|uri",
 }
 #: The same, for one machine: nobody else reaches it, and 200 shuffle tasks are too many.
 _LOCAL = {
@@ -59,8 +53,7 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
     when their batch is done, or by the next Ctrl-C at once.
 
-    A session that runs already is returned as it is, but for what ``conf`` says, and that plans
-    show no passwords.
+    A session that runs already is returned as it is, but for what ``conf`` says.
 
     Raises:
         SparkMissing: PySpark is not installed.
@@ -74,10 +67,7 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
-        running = SparkSession.builder.config(map=given).getOrCreate()
-        if running.conf.get(_OPTIONS_HIDDEN) == _SPARKS_OWN:
-            running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
-        return running
+        return SparkSession.builder.config(map=given).getOrCreate()
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

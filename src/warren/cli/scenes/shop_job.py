@@ -131,7 +131,7 @@ class Tables:
             f.concat(f.lit("sold."), f.col("country")).alias("routing_key"),
         )
         messages.write.format("rabbitmq").options(
-            uri=self._uri, exchange=RESULTS, contentType="application/json", type="sold"
+            url=self._uri, exchange=RESULTS, contentType="application/json", type="sold"
         ).mode("append").save()
 
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Any
-from urllib.parse import urlsplit
 
 from warren.errors import ConfigError, LedgerUnusable
 from warren.spark.ledger.files import OneName
+from warren.spark.secrets import require_no_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def object_files(path: str, scheme: str) -> ObjectFiles:
             "ledger", f"{scheme}:// is not known to write on condition: use a folder that every "
             f"machine has mounted, hdfs://, or one of {known}",
         )  # fmt: skip
-    _require_no_secret(path)
+    require_no_secret(path)
     try:
         _require_version(driver, metadata.version(driver.package))
         filesystem, folder = import_module("fsspec.core").url_to_fs(path)
@@ -139,15 +139,6 @@ def object_files(path: str, scheme: str) -> ObjectFiles:
     except Exception as error:  # of a library of the driver's, as above
         raise LedgerUnusable(path, _reason(error)) from error
     return ObjectFiles(filesystem, folder, path)
-
-
-def _require_no_secret(path: str) -> None:
-    """Raises ConfigError, without the secret: places are shown in plans, logs and errors."""
-    if urlsplit(path).password is not None:
-        raise ConfigError(
-            "ledger", "has a secret in its URI, where plans and logs would show it: give the "
-            "driver its credentials by environment variables or files, as for its other users",
-        )  # fmt: skip
 
 
 def _require_version(driver: Driver, version: str) -> None:
