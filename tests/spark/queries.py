@@ -42,7 +42,7 @@ class Query:
         self.spark, self.uri, self.folder, self.source = spark, uri, folder, source
 
     def frame(self, queues: str, **options: Any) -> DataFrame:
-        given = {"uri": self.uri, "queues": queues, "ledger": str(self.folder / "ledger")}
+        given = {"url": self.uri, "queues": queues, "ledger": str(self.folder / "ledger")}
         return self.spark.readStream.format(self.source).options(**{**given, **options}).load()
 
     def start(self, frame: DataFrame, **trigger: Any) -> Any:
@@ -52,9 +52,13 @@ class Query:
 
     def run(self, queues: str, **options: Any) -> list[dict[str, Any]]:
         """All that is there now; the progress of each batch that had rows."""
+        return self.finish(lambda: self.frame(queues, **options))
+
+    def finish(self, load: Callable[[], DataFrame]) -> list[dict[str, Any]]:
+        """The same, of what is loaded otherwise."""
         done: list[dict[str, Any]] = []
         for attempt in range(6):
-            query = self.start(self.frame(queues, **options), availableNow=True)
+            query = self.start(load(), availableNow=True)
             try:
                 query.awaitTermination(120)
                 break

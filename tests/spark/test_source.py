@@ -223,6 +223,59 @@ def test_two_queries_on_one_ledger_are_told_apart(
     assert query.numbers() == list(range(6))
 
 
+def joined(query: Query, queue: str) -> DataFrame:
+    frame = query.frame(queue)
+    return frame.join(frame.select("offset"), "offset")
+
+
+def loaded_twice(query: Query, queue: str) -> DataFrame:
+    return query.frame(queue).union(query.frame(queue))
+
+
+@on_one_broker
+@pytest.mark.parametrize("load", [joined, loaded_twice])
+def test_a_query_that_has_two_sources_of_a_queue_is_stopped_and_nothing_is_lost(
+    query: Query,
+    channel: Channel,
+    queue: str,
+    tmp_path: Path,
+    load: Callable[[Query, str], DataFrame],
+) -> None:
+    publish(channel, queue, range(3))
+
+    with pytest.raises(Exception, match=f"loads queue '{queue}' twice"):
+        query.finish(lambda: load(query, queue))
+
+    (tmp_path / "ledger" / "owner.json").unlink()
+    once = Query(query.spark, query.uri, tmp_path / "once")
+    once.run(queue, ledger=str(tmp_path / "ledger"))
+    assert once.numbers() == list(range(3))
+
+
+@on_one_broker
+def test_both_sides_of_a_union_of_a_query_with_itself_have_its_rows(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    frame = query.frame(queue)
+    for start in (0, 3):
+        publish(channel, queue, range(start, start + 3))
+        query.finish(lambda: frame.union(frame))
+    assert query.numbers() == [number for number in range(6) for _ in range(2)]
+
+
+@on_one_broker
+def test_two_sources_of_a_query_may_read_different_queues_through_one_ledger(
+    query: Query, channel: Channel, name: Callable[[str], str]
+) -> None:
+    one, two = name("one"), name("two")
+    for start in (0, 3):
+        for queue in (one, two):
+            channel.declare(queue)
+            publish(channel, queue, range(start, start + 3))
+        query.finish(lambda: query.frame(one).union(query.frame(two)))
+    assert query.numbers(one) == query.numbers(two) == list(range(6))
+
+
 @on_one_broker
 def test_a_ledger_that_vanished_stops_the_query(
     query: Query, channel: Channel, queue: str, tmp_path: Path

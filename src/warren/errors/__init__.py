@@ -27,7 +27,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
-                                      ReadTooOld
+                                      ReadTooOld  LoadedTwice
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
         KindUnknown  OffsetGone  StreamReplaced  ReadRefused
       RowsNotTaken                    a Spark sink publishes where nothing is there
@@ -145,6 +145,7 @@ from warren.errors.spark import (
     LedgerPruned,
     LedgerTooNew,
     LedgerUnusable,
+    LoadedTwice,
     NotSingleActive,
     OffsetGone,
     PackageMissing,
@@ -207,6 +208,7 @@ __all__ = [
     "LedgerTooNew",
     "LedgerUnusable",
     "ListenError",
+    "LoadedTwice",
     "Locked",
     "LoginRefused",
     "MalformedText",

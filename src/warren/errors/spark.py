@@ -97,6 +97,23 @@ class LedgerInUse(LedgerError):
         )
 
 
+class LoadedTwice(LedgerError):
+    """A query has two sources that read one queue through one ledger."""
+
+    def __init__(self, place: str, queue: str) -> None:
+        super().__init__(place, queue)
+        self.place, self.queue = place, queue
+
+    def __str__(self) -> str:
+        return (
+            f"this query loads queue '{self.queue}' twice, and each message is there once: a "
+            "DataFrame that is joined with itself is two sources to Spark. Write the rows to a "
+            "table and read that twice, or use foreachBatch, whose rows are one batch. What was "
+            f"taken is in the ledger {self.place}: with a new checkpoint, and that folder's file "
+            "'owner.json' deleted, the query begins with it"
+        )
+
+
 class LedgerMismatch(LedgerError):
     """A segment does not fit the offsets that Spark asks for."""
 

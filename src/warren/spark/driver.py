@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from warren.errors import (
 from warren.spark.drain.job import Range
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
-from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, spread
+from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, source_of, spread
 from warren.spark.queues import Catalog, QueueInfo
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
@@ -43,10 +44,11 @@ class QueuePartition(InputPartition):
 
     ranges: tuple[Range, ...]
     ledger_id: str
+    source: str
 
-    def __init__(self, ranges: Sequence[Range], ledger_id: str) -> None:
+    def __init__(self, ranges: Sequence[Range], ledger_id: str, source: str) -> None:
         super().__init__(0)
-        self.ranges, self.ledger_id = tuple(ranges), ledger_id
+        self.ranges, self.ledger_id, self.source = tuple(ranges), ledger_id, source
 
 
 def need_ledger(options: SourceOptions) -> str:
@@ -80,6 +82,8 @@ class Driver:
         self._given: Positions | None = None
         self._weights = Weights()
         self._prune_at = 0.0
+        #: For a query that begins now; later it has it from its offsets.
+        self._new_source = uuid.uuid4().hex[:12]
         self.reported: Offset | None = None
 
     @property
@@ -99,13 +103,13 @@ class Driver:
         }
         plain = [name for name in queues if name not in positions]
         if not plain and queues:
-            return offset_of("", positions)
+            return offset_of("", positions, self._new_source)
         ledger = self._ledger.create()
         shelves = self._ledger.shelves()
         for name in plain:
             if shelves.of(name).starts:
                 positions[name] = shelves.of(name).starts[0]
-        return offset_of(ledger, positions)
+        return offset_of(ledger, positions, self._new_source)
 
     def only_what_is_there_now(self) -> None:
         self._now_only, self._target = True, None
@@ -125,7 +129,8 @@ class Driver:
         everything = {queue: begin.get(queue, 0) + count for queue, count in ready.items()}
         if self._now_only and self._target is None:
             self._target = everything
-        self.reported = offset_of(ledger, {**positions, **everything})
+        source = source_of(start)
+        self.reported = offset_of(ledger, {**positions, **everything}, source)
         ends = latest(
             positions,
             ready,
@@ -137,7 +142,7 @@ class Driver:
         if not ledger and any(info.kind != STREAM for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
-        return offset_of(ledger, self._given)
+        return offset_of(ledger, self._given, source)
 
     def _with_new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """Where a queue begins that came while the query ran: a stream at the first message that
@@ -202,6 +207,8 @@ class Driver:
                     for name, at, end in task
                 ],
                 ledger,
+                # Of a first batch that is run again, only its end is as it was.
+                source_of(end),
             )
             for task in planned
         ]

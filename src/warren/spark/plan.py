@@ -1,7 +1,7 @@
 """What a micro-batch takes, and how its queues are spread over tasks: pure, no clock, no sockets.
 
-An offset is ``{"ledger": id, "queues": {name: position}}``. The end of a batch is an upper bound:
-a queue may turn out to hold less.
+An offset is ``{"ledger": id, "queues": {name: position}, "source": id}``. The end of a batch is an
+upper bound: a queue may turn out to hold less. ``source`` tells two sources of one query apart.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ Offset = dict[str, Any]
 Positions = dict[str, int]
 
 
-def offset_of(ledger: str, positions: Mapping[str, int]) -> Offset:
-    return {"ledger": ledger, "queues": dict(sorted(positions.items()))}
+def offset_of(ledger: str, positions: Mapping[str, int], source: str = "") -> Offset:
+    return {"ledger": ledger, "queues": dict(sorted(positions.items())), "source": source}
 
 
 def positions_of(offset: Mapping[str, Any]) -> Positions:
     return {name: int(position) for name, position in offset["queues"].items()}
+
+
+def source_of(offset: Mapping[str, Any]) -> str:
+    """Which source's it is; "" in checkpoints from before there was a word of it."""
+    return str(offset.get("source", ""))
 
 
 def shares(ready: Mapping[str, int], limit: int | None) -> dict[str, int]:

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from warren.errors import ConfigError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.drain.drain import Drain
+from warren.spark.drain.runs import run_of
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
@@ -116,7 +117,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         query = query_id()
         if query:
             ledger.claim(f"query {query}")
-        drain = self.drain(ledger, query)
+        drain = self.drain(ledger, run_of(query, partition.source))
         return chain(rows, ahead(drain.rows(queues), AHEAD, drain.keep_alive))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:

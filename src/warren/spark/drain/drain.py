@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
-from warren.errors import LedgerGap, LedgerInUse, QueueMissing
+from warren.errors import LedgerGap, QueueMissing
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import held_already, is_doubted, none_left
 from warren.spark.drain.job import Job, Range
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.patience import Patience
+from warren.spark.drain.runs import require_ours
 from warren.spark.drain.turns import Turns
 from warren.spark.ledger.ledger import Ledger, Settled, Shelf, Shelves
 from warren.spark.ledger.segment import Segment
@@ -129,8 +130,7 @@ class Drain:
     def _written(self, job: Job) -> Iterator[Segment]:
         """The rows that the ledger has by now, from where we are."""
         for segment in self._ledger.chain(job.queue, job.at, job.range.end):
-            if self._own_only and segment.run != self._run:
-                raise LedgerInUse(self._ledger.place, segment.run, self._run)
+            require_ours(segment, self._run, self._ledger.place, own_only=self._own_only)
             job.at, job.held = segment.end, []
             job.part = self._parts.after(segment)
             yield segment

@@ -1,0 +1,29 @@
+"""Who made a segment: a run, and whose segments a run may read as its own."""
+
+from __future__ import annotations
+
+from warren.errors import LedgerInUse, LoadedTwice
+from warren.spark.ledger.segment import Segment
+
+_BETWEEN = "/"
+
+
+def run_of(query: str, source: str) -> str:
+    """A source of a streaming query; "" outside of one."""
+    return f"{query}{_BETWEEN}{source}" if query else ""
+
+
+def require_ours(segment: Segment, run: str, place: str, *, own_only: bool) -> None:
+    """Raises LedgerInUse or LoadedTwice if a segment is not for this run to read.
+
+    A query takes over what an earlier one left in its ledger. What another source of the same
+    query has made meanwhile is that one's: each would get a part of the messages.
+    """
+    if segment.run == run:
+        return
+    if own_only:
+        raise LedgerInUse(place, segment.run, run)
+    query, _, source = run.partition(_BETWEEN)
+    theirs, _, other = segment.run.partition(_BETWEEN)
+    if source and other and query == theirs:
+        raise LoadedTwice(place, segment.queue)
