@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.spark.drains import Task
 from tests.spark.pipelines import Job
 from tests.support.brokers import TestBroker
 from tests.support.servers import missing
-from tests.support.spark_cluster import QUICK_JAVA, quick_home
+from tests.support.spark_cluster import QUICK_JAVA
 from tests.support.wire import Channel, Connection
 from warren.errors import JavaMissing
 
@@ -25,7 +24,6 @@ from warren.errors import JavaMissing
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores; a test in it is marked ``spark``."""
     folder = tmp_path_factory.mktemp("spark")
-    os.environ.setdefault("SPARK_HOME", quick_home(folder))
     try:
         session = warren.spark.session(
             "warren tests",

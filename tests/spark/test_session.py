@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -33,8 +34,15 @@ README = Path(__file__).parents[2] / "README.md"
 def test_a_session_has_arrow_utc_and_this_python(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    seen = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
-    assert seen == [sys.executable]
+    workers = spark.sparkContext.parallelize([0], 1)
+    assert workers.map(lambda _: sys.executable).collect() == [sys.executable]
+
+
+@pytest.mark.spark
+def test_the_workers_import_the_pyspark_that_is_installed(spark: SparkSession) -> None:
+    """Not the one in Spark's archive: each process would compile it anew."""
+    workers = spark.sparkContext.parallelize([0], 1)
+    assert workers.map(lambda _: pyspark.__file__).collect() == [pyspark.__file__]
 
 
 @pytest.mark.spark

@@ -76,7 +76,7 @@ class Run:
         (folder / "log").mkdir(parents=True)
         try:
             return start(folder)
-        except (OSError, AssertionError, ServerEnded) as error:
+        except (OSError, ValueError, AssertionError, ServerEnded) as error:
             return {"failed": f"{type(error).__name__}: {error}"}
 
     def spawn(

@@ -16,6 +16,7 @@ from typing import Any
 from tests.support.eventually import eventually
 from tests.support.servers import Run, free_ports, missing
 from warren.errors import JavaMissing
+from warren.spark.home import make_home
 from warren.spark.java import java_home
 
 WORKERS = 2
@@ -30,21 +31,9 @@ QUICK_JAVA = (
 
 
 def quick_home(folder: Path) -> str:
-    """A SPARK_HOME without ``pyspark.zip``, made in ``folder`` if it is not there.
-
-    Spark puts that archive before everything else on the path of each Python process, and what is
-    imported from an archive is compiled anew each time: about a second of work for a process,
-    of which a query starts several. Without it they import the installed package.
-    """
-    import pyspark
-
+    """A SPARK_HOME as ``warren.spark.session`` has it, made in ``folder`` if it is not there."""
     home = folder / "spark-home"
-    if not home.is_dir():
-        home.mkdir(parents=True)
-        for entry in Path(pyspark.__file__).parent.iterdir():
-            if entry.name != "python":
-                (home / entry.name).symlink_to(entry)
-    return str(home)
+    return str(home if home.is_dir() else make_home(folder))
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ class SparkCluster:
         try:
             with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:
                 told = json.load(answer)
-        except OSError:
+        except (OSError, ValueError):  # for a moment, it has its first page for every address
             return []
         return [each for each in told["workers"] if each["state"] == "ALIVE"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warren.config import machine_bytes
 from warren.errors import SparkMissing
 from warren.spark.heap import heap_for
+from warren.spark.home import quick_home
 from warren.spark.interrupt import stop_queries_at_ctrl_c
 from warren.spark.java import java_home
 from warren.spark.said import MASTER, MEMORY, java_runs, settings_said
@@ -74,9 +75,13 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     if master is not None:
         given.setdefault(MASTER, master)
     settings = _settings(given, settings_said())
-    if _is_local(settings[MASTER]):
+    builder = SparkSession.builder.appName(app_name).config(map=settings)
+    if _is_local(settings[MASTER]) and not java_runs():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark = SparkSession.builder.appName(app_name).config(map=settings).getOrCreate()
+        with quick_home(_local_dir(settings)):
+            spark = builder.getOrCreate()
+    else:
+        spark = builder.getOrCreate()
     stop_queries_at_ctrl_c(spark)
     _say_errors_once()
     return spark
@@ -101,13 +106,18 @@ def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, An
     for key in said:
         settings.pop(key, None)
     settings |= {**given, MASTER: master}
-    place = settings.get("spark.local.dir", "").partition(",")[0]
+    place = _local_dir(settings)
     if place:
         Path(place).mkdir(parents=True, exist_ok=True)
     if not java_runs():
         before = given.get(_JAVA_OPTIONS) or said.get(_JAVA_OPTIONS, "")
         settings[_JAVA_OPTIONS] = _java_options(place, before)
     return settings
+
+
+def _local_dir(settings: Mapping[str, str]) -> str:
+    """Where temporary files go; "": where the system has them."""
+    return settings.get("spark.local.dir", "").partition(",")[0]
 
 
 def _java_options(place: str, before: str) -> str:
