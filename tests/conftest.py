@@ -48,8 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--part",
-        choices=[parts.TOGETHER, parts.ALONE],
-        help="run only what may run on several processes at once, or only the rest",
+        choices=parts.PARTS,
+        help="run only what may run on four processes at once, on two, or must run on one",
     )
 
 

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 import warren
 import warren.spark
 from tests.support.eventually import eventually
-from tests.support.spark_cluster import QUICK_JAVA
+from tests.support.spark_cluster import QUICK_JAVA, quick_home
 from tests.support.wire import Connection
 from warren.spark.java import java_home
 
@@ -273,6 +273,7 @@ def run_pipeline(tmp_path: Path) -> Callable[[Path, str], str]:
                 "JDK_JAVA_OPTIONS": QUICK_JAVA,
                 "SHOP_BROKER": url,
                 "SHOP_LEDGER": str(tmp_path / "ledger"),
+                "SPARK_HOME": quick_home(tmp_path),
                 "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
                 "SPARK_LOCAL_IP": "127.0.0.1",
             },

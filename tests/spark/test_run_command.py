@@ -115,7 +115,7 @@ def test_a_run_that_is_killed_is_ended_by_the_next(start: Start, project: Path) 
         )
         assert code == 0, complained
         text = (project / "pipeline.yaml").read_text()
-        (project / "pipeline.yaml").write_text(text.replace("20000", "250"))
+        (project / "pipeline.yaml").write_text(text.replace("20000", "400"))
 
         killed = start(run, project)
         table = project / "shop-data" / "orders"
@@ -214,19 +214,10 @@ def test_a_queue_that_is_not_there_is_told_before_spark_starts(start: Start, pro
     assert "starting" not in said
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        ("FROM orders", "FROM odres", "The table or view `odres` cannot be found"),
-        ("sum(cents)", "sum(pennies)", "name `pennies` cannot be resolved"),
-    ],
-)
-def test_a_mistake_in_a_query_is_told_without_stacks(
-    start: Start, project: Path, before: str, after: str, said: str
-) -> None:
+def test_a_mistake_in_a_query_is_told_without_stacks(start: Start, project: Path) -> None:
     text = (project / "pipeline.yaml").read_text()
-    assert before in text
-    (project / "pipeline.yaml").write_text(text.replace(before, after))
+    assert "FROM orders" in text
+    (project / "pipeline.yaml").write_text(text.replace("FROM orders", "FROM odres"))
 
     with warren.Broker.in_thread() as broker:
         finished(start(f"python publish_events.py {broker.url} 0", project))
@@ -239,5 +230,5 @@ def test_a_mistake_in_a_query_is_told_without_stacks(
     ours = [line for line in complained.splitlines() if not line.startswith(javas)]
     assert len(ours) == 1, complained
     assert ours[0].startswith("warren: pipeline.yaml:")
-    assert said in ours[0]
+    assert "The table or view `odres` cannot be found" in ours[0]
     assert " ;" not in ours[0]

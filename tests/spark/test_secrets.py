@@ -14,6 +14,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 import warren
+from tests.support.spark_cluster import QUICK_JAVA, quick_home
 from tests.support.wire import Connection
 from warren.spark.java import java_home
 
@@ -91,7 +92,9 @@ def plain(folder: Path, **given: str) -> str:
         env={
             **os.environ,
             "JAVA_HOME": str(java_home()),
+            "JDK_JAVA_OPTIONS": QUICK_JAVA,
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": quick_home(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
         stdout=subprocess.PIPE,

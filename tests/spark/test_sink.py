@@ -274,7 +274,7 @@ def test_a_password_shows_in_no_error(spark: SparkSession, broker: TestBroker, c
     uri = broker.url.replace("guest:guest", f"guest:{secret}")
     rows = spark.sql("SELECT 'x' AS body, 'q' AS routing_key")
     with pytest.raises(PySparkException, match="refused the login of 'guest'") as refused:
-        rows.write.format("rabbitmq").options(uri=uri, retries="0").mode("append").save()
+        rows.write.format("rabbitmq").options(url=uri, retries="0").mode("append").save()
     assert secret not in str(refused.value)
     shown = capfd.readouterr()
     assert secret not in shown.out + shown.err

@@ -24,6 +24,8 @@ from tests.support.servers import Run, free_ports, missing
 
 EMULATED_GCS = "STORAGE_EMULATOR_HOST"
 NAMES = ["s3", "azure", *(["gcs"] if EMULATED_GCS in os.environ else [])]
+#: Names in one answer of S3 to a list; the real one has a thousand.
+LISTED_AT_A_TIME = 50
 #: The account that Azurite knows, as its documentation has it: no secret.
 _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -55,7 +57,8 @@ def object_store(name: str) -> ObjectStore:
 def _start_s3(folder: Path) -> dict[str, Any]:
     [port] = free_ports(1)
     command = [sys.executable, str(s3_server.__file__), str(port)]
-    Run.current().spawn(command, log=folder / "log" / "out.log")
+    env = {**os.environ, "MOTO_S3_DEFAULT_MAX_KEYS": str(LISTED_AT_A_TIME)}
+    Run.current().spawn(command, env=env, log=folder / "log" / "out.log")
     _await(port)
     env = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",

@@ -1,13 +1,16 @@
 """Which tests run where: in which part of a whole run, and on which brokers.
 
-``make test`` runs two parts. What talks to brokers of its own and waits for answers runs on four
-processes at once, each with its own servers. What starts clusters or Spark, kills a server that
-others use, or weighs memory has the machine for itself.
+``make test`` runs three parts. What talks to brokers of its own and waits for answers runs on four
+processes at once, each with its own servers. What starts Spark, which for long keeps one core busy,
+runs on two, each file on one of them. What kills a server that others use, proves something under
+load or weighs memory has the machine for itself.
 """
 
 from __future__ import annotations
 
-TOGETHER, ALONE = "together", "alone"
+TOGETHER, PAIRS, ALONE = "together", "pairs", "alone"
+#: In the order of a whole run.
+PARTS = (TOGETHER, PAIRS, ALONE)
 
 _TOGETHER = (
     "tests/unit/",
@@ -31,14 +34,21 @@ _TOGETHER = (
     "tests/spark/test_stream_connection.py",
     "tests/spark/test_stream_offsets.py",
 )
-_ALONE = (
+_PAIRS = (
+    "tests/spark/",
+    "tests/e2e/test_demo_shop.py",
     "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
+    "tests/integration/test_client_restart.py",  # the same
+)
+_ALONE = (
+    "tests/spark/test_exactly_once.py",  # publishers that keep up their rate, kills at random
     "tests/integration/groups/",  # an etcd that is killed, leases of two seconds
-    "tests/integration/test_client_restart.py",  # a RabbitMQ that is killed
     "tests/integration/test_many.py",  # weighs memory, as the next one
     "tests/integration/test_paging.py",
     "tests/integration/test_support.py",  # a cluster; test runs within the test run
 )
+#: Of two that name a test, the one that says more holds; what none names runs alone.
+_PATHS = {TOGETHER: _TOGETHER, PAIRS: _PAIRS, ALONE: _ALONE}
 
 # A data folder keeps definitions and messages: what declares, holds, hands out or settles them
 # runs with one, too. What is decided before anything is kept can't tell the difference.
@@ -73,7 +83,11 @@ _NOTHING_KEPT = (
 
 def part_of(test: str) -> str:
     """The part of a test, or of a whole file of them, by its path from the project's folder."""
-    return TOGETHER if test.startswith(_TOGETHER) and not test.startswith(_ALONE) else ALONE
+    found = [(path, part) for part, paths in _PATHS.items() for path in paths]
+    _, part = max(
+        ((path, part) for path, part in found if test.startswith(path)), default=("", ALONE)
+    )
+    return part
 
 
 def runs_on(nodeid: str, broker: str) -> bool:

@@ -70,7 +70,7 @@ def _start(folder: Path) -> dict[str, Any]:
     for number, each in enumerate(pages):
         _spawn(
             *(folder, f"worker{number}", "worker.Worker", "--webui-port", str(each)),
-            *("--cores", "1", "--memory", "1g", started.url),
+            *("--cores", "2", "--memory", "1g", started.url),  # for two drivers at a time
         )
     eventually(lambda: len(started.workers()) == WORKERS, within_s=90, every_s=0.1)
     return {"folder": started.folder, "url": started.url, "page": started.page}

@@ -72,6 +72,7 @@ def main(master: str, folder: str) -> None:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
+            "spark.cores.max": 2,
             "spark.driver.extraJavaOptions": QUICK_JAVA,
             "spark.executor.extraJavaOptions": f"{QUICK_JAVA} -Djava.io.tmpdir={folder}",
             "spark.local.dir": str(Path(folder, "driver")),
