@@ -35,7 +35,7 @@ broker: $(INSTALLED)  ## a broker on port 5672, HTTP API on 15672 (ARGS="--data 
 test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
 	@failed=0; set -x; \
 	$(PYTEST) --part together -n $(WORKERS) --durations 15 $(ARGS) || failed=1; \
-	$(PYTEST) --part pairs -n 2 --dist loadfile --durations 15 $(ARGS) || failed=1; \
+	$(PYTEST) --part pairs -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS) || failed=1; \
 	$(PYTEST) --part alone --durations 15 $(ARGS) || failed=1; \
 	set +x; exit $$failed
 

@@ -14,6 +14,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 import warren
+import warren.spark
 from tests.support.spark_cluster import QUICK_JAVA, quick_home
 from tests.support.wire import Connection
 from warren.spark.java import java_home
@@ -76,6 +77,37 @@ def test_a_password_that_spark_would_show_is_refused_before_there_is_a_plan(
         assert "hun" not in str(refused.value)
     shown = capfd.readouterr()
     assert "hun" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("before", ["(?i)url", "(?i)mine"])
+def test_a_session_that_runs_already_hides_passwords_unless_it_was_told_what_to_hide(
+    spark: SparkSession, before: str
+) -> None:
+    name = "spark.sql.redaction.options.regex"
+    ours = spark.conf.get(name)
+    spark.conf.set(name, before)
+    try:
+        running = warren.spark.session()
+        assert running.conf.get(name) == (ours if before == "(?i)url" else before)
+    finally:
+        spark.conf.set(name, ours)
+
+
+def test_with_a_schema_of_the_users_it_is_hidden_and_refused_when_the_query_begins(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Spark asks for nothing before that."""
+    reader = spark.readStream.format("rabbitmq").schema("body BINARY").option("queues", "a")
+    rows = reader.option("uri", f"amqp://ann:{SECRET}@127.0.0.1:1/").load()
+    rows.explain(extended=True)
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+
+    with pytest.raises(CapturedException, match="'url'") as refused:
+        writer.start().awaitTermination(60)
+
+    shown = capfd.readouterr()
+    assert "StreamingRelationV2" in shown.out
+    assert SECRET not in shown.out + shown.err + str(refused.value)
 
 
 def test_a_uri_without_a_secret_is_taken(spark: SparkSession) -> None:

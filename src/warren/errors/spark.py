@@ -106,7 +106,8 @@ class LoadedTwice(LedgerError):
 
     def __str__(self) -> str:
         return (
-            f"this query loads queue '{self.queue}' twice, and each message is there once: a "
+            f"this query loads queue '{self.queue}' twice, or another of its sources read it "
+            "before, and each message is there once: a "
             "DataFrame that is joined with itself is two sources to Spark. Write the rows to a "
             "table and read that twice, or use foreachBatch, whose rows are one batch. What was "
             f"taken is in the ledger {self.place}: with a new checkpoint, and that folder's file "

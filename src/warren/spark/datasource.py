@@ -20,7 +20,7 @@ class RabbitDataSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         from warren.spark.read_plan import new_token
 
-        # A write's options are looked at here first, before Spark has a plan.
+        # Here, for it is the first that any source or sink does.
         require_hidden(options, SOURCE)
         super().__init__(options)
         # Made by load(), and pickled to whoever plans what it reads: the same for all of them.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from warren.errors import (
     VhostRefused,
 )
 from warren.spark.drain.job import Range
+from warren.spark.drain.runs import new_source
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, source_of, spread
@@ -83,7 +83,7 @@ class Driver:
         self._weights = Weights()
         self._prune_at = 0.0
         #: For a query that begins now; later it has it from its offsets.
-        self._new_source = uuid.uuid4().hex[:12]
+        self._new_source = new_source()
         self.reported: Offset | None = None
 
     @property

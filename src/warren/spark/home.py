@@ -14,8 +14,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _VARIABLE = "SPARK_HOME"
 #: What holds the archive in the package, and nothing else that a session needs.
@@ -35,35 +39,54 @@ def make_home(folder: Path) -> Path:
 
 
 @contextmanager
-def quick_home(place: str) -> Iterator[None]:
+def quick_home(place: str) -> Iterator[Path | None]:
     """Have a Java that is started in here take such a home, unless it was told of another.
 
     Only for a session on this machine: executors elsewhere have homes of their own. It lies in the
     folder ``place``, if one is named, and is gone when this process ends.
     """
-    is_told = _VARIABLE in os.environ or os.environ.get("PYSPARK_PYTHON") != sys.executable
-    folder = None if is_told or _java_started() else _temporary(place)
-    if folder is None:
-        yield
+    home = _temporary(place) if _is_wanted() else None
+    if home is None:
+        yield None
         return
-    os.environ[_VARIABLE] = str(folder)
+    os.environ[_VARIABLE] = str(home)
     try:
-        yield
+        yield home
     finally:
-        del os.environ[_VARIABLE]
+        os.environ.pop(_VARIABLE, None)
 
 
-def _java_started() -> bool:
+def remove_with_java(spark: SparkSession, home: Path | None) -> None:
+    """Have Java remove it as well, when it ends: it outlives a Python that is killed."""
+    java = spark.sparkContext._jvm
+    if home is None or java is None:
+        return
+    with suppress(Exception):  # of what is Spark's own: it may have another name some day
+        hooks = java.org.apache.spark.util.ShutdownHookManager
+        hooks.registerShutdownDeleteDir(java.java.io.File(str(home.parent)))
+
+
+def _is_wanted() -> bool:
+    """Nothing was said of homes or Pythons, no Java runs, and Spark's home is the package."""
+    import pyspark
     from pyspark import SparkContext
+    from pyspark.find_spark_home import _find_spark_home
 
-    return SparkContext._gateway is not None
+    told = _VARIABLE in os.environ or "PYSPARK_DRIVER_PYTHON" in os.environ
+    if told or os.environ.get("PYSPARK_PYTHON") != sys.executable:
+        return False
+    if SparkContext._gateway is not None:
+        return False
+    return Path(_find_spark_home()) == Path(pyspark.__file__).parent
 
 
 def _temporary(place: str) -> Path | None:
     """None where there can't be one: then it takes longer."""
     made, owner = "", os.getpid()
     try:
-        made = tempfile.mkdtemp(prefix="warren-spark-", dir=place or None)
+        made = os.path.abspath(tempfile.mkdtemp(prefix="warren-spark-", dir=place or None))
+        if os.pathsep in made:  # Java's list of jars would end there
+            raise OSError("not a place for jars")
         home = make_home(Path(made))
     except OSError:
         shutil.rmtree(made, ignore_errors=True)

@@ -140,10 +140,11 @@ class Option:
 
 #: Where the broker is: the same for the source and the sink.
 CONNECTION: tuple[Option, ...] = (
-    Option("uri", _text, "`amqp://user:password@host:port/vhost`, or `amqps://`, with the "
+    Option("uri", _text, "`amqp://host:port/vhost`, or `amqps://`, with the "
            "parameters of [the client's URLs](client.md); several, separated by commas, are tried "
            "in order", secret=True),
-    Option("url", _text, "the same as `uri`, which Spark hides: the one for a password",
+    Option("url", _text, "the same, which Spark hides: the one for "
+           "`amqp://user:password@host:port/vhost`",
            secret=True),
     Option("host", _text, "instead of `uri`", "127.0.0.1"),
     Option("port", whole(1), "instead of `uri`", shown="5672, with TLS 5671"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warren.config import machine_bytes
 from warren.errors import SparkMissing
 from warren.spark.heap import heap_for
-from warren.spark.home import quick_home
+from warren.spark.home import quick_home, remove_with_java
 from warren.spark.interrupt import stop_queries_at_ctrl_c
 from warren.spark.java import java_home
 from warren.spark.said import MASTER, MEMORY, java_runs, settings_said
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+#: Which options plans don't show: what Spark hides by itself, and what we have it hide.
+_OPTIONS_HIDDEN = "spark.sql.redaction.options.regex"
+_SPARKS_OWN, _SECRETS = "(?i)url", "(?i)url|uri|secret|password|token"
 
 #: What a session gets, unless it is told otherwise.
 _ALWAYS = {
@@ -31,6 +34,9 @@ _ALWAYS = {
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What is refused where a source is made may stand in a plan before that.
+    _OPTIONS_HIDDEN: _SECRETS,
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|uri",
 }
 #: The same, for one machine: nobody else reaches it, and 200 shuffle tasks are too many.
 _LOCAL = {
@@ -54,7 +60,8 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
     when their batch is done, or by the next Ctrl-C at once.
 
-    A session that runs already is returned as it is, but for what ``conf`` says.
+    A session that runs already is returned as it is, but for what ``conf`` says, and that plans
+    show no passwords.
 
     Raises:
         SparkMissing: PySpark is not installed.
@@ -68,7 +75,10 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
-        return SparkSession.builder.config(map=given).getOrCreate()
+        running = SparkSession.builder.config(map=given).getOrCreate()
+        if running.conf.get(_OPTIONS_HIDDEN) == _SPARKS_OWN:
+            running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
+        return running
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -78,8 +88,9 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     builder = SparkSession.builder.appName(app_name).config(map=settings)
     if _is_local(settings[MASTER]) and not java_runs():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with quick_home(_local_dir(settings)):
+        with quick_home(_local_dir(settings)) as home:
             spark = builder.getOrCreate()
+        remove_with_java(spark, home)
     else:
         spark = builder.getOrCreate()
     stop_queries_at_ctrl_c(spark)
@@ -117,7 +128,8 @@ def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, An
 
 def _local_dir(settings: Mapping[str, str]) -> str:
     """Where temporary files go; "": where the system has them."""
-    return settings.get("spark.local.dir", "").partition(",")[0]
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir", "")
+    return folders.partition(",")[0]
 
 
 def _java_options(place: str, before: str) -> str:

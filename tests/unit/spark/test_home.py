@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkContext, find_spark_home
 
 from warren.spark.home import quick_home
 
@@ -41,7 +41,7 @@ def test_java_gets_all_of_pyspark_but_its_archive(
     assert home() is None
 
 
-@pytest.mark.parametrize("name", ["SPARK_HOME", "PYSPARK_PYTHON"])
+@pytest.mark.parametrize("name", ["SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"])
 def test_what_was_said_holds(unsaid: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     unsaid.setenv(name, "/elsewhere")
     before = home()
@@ -61,10 +61,25 @@ def test_a_java_that_runs_already_needs_none(unsaid: pytest.MonkeyPatch, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("folder", ["nowhere", "at 10:00"])
 def test_where_nothing_can_be_made_it_does_without(
+    unsaid: pytest.MonkeyPatch, tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "at 10:00").mkdir()
+
+    with quick_home(str(tmp_path / folder)):
+        assert home() is None
+
+    assert list(tmp_path.rglob("*")) == [tmp_path / "at 10:00"]
+
+
+def test_a_home_that_is_not_the_package_is_left_alone(
     unsaid: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with quick_home(str(tmp_path / "nowhere")):
+    """As Spark's own distribution, whose Python has nothing but Python in it."""
+    unsaid.setattr(find_spark_home, "_find_spark_home", lambda: "/opt/spark")
+
+    with quick_home(str(tmp_path)):
         assert home() is None
 
 

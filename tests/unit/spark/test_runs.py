@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.unit.spark.test_exactly_once_model import OPTIONS, Job
 from warren.errors import LoadedTwice
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
-from warren.spark.drain.runs import run_of
+from warren.spark.drain.runs import new_source, run_of
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
 from warren.spark.queues import QueueInfo
@@ -21,6 +22,10 @@ from warren.spark.queues import QueueInfo
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     return Job(str(tmp_path / "ledger"), "exclusive")
+
+
+ONE, TWO = new_source(), new_source()
+LATER = f"{int(time.time() + 3600) * 1000}-later"
 
 
 def bodies(job: Job, query: str, source: str, end: int = 3) -> Iterator[bytes]:
@@ -36,23 +41,23 @@ def publish(job: Job, *bodies: bytes) -> None:
 
 def test_two_sources_of_a_query_do_not_share_out_the_messages_of_a_queue(job: Job) -> None:
     publish(job, b"0", b"1", b"2")
-    assert list(bodies(job, "query", "one")) == [b"0", b"1", b"2"]
+    assert list(bodies(job, "query", ONE)) == [b"0", b"1", b"2"]
     publish(job, b"3")
 
     with pytest.raises(LoadedTwice, match="loads queue 'q' twice"):
-        next(bodies(job, "query", "two", end=4))
+        next(bodies(job, "query", TWO, end=4))
 
     assert len(job.broker.queue.ready) == 1
 
 
 @pytest.mark.parametrize(
     ("query", "source"),
-    [("query", "one"), ("new query", "two"), ("query", ""), ("", "")],
-    ids=["again", "with a new checkpoint", "as before there were sources", "by hand"],
+    [("query", ONE), ("new query", TWO), ("query", LATER), ("query", ""), ("", "")],
+    ids=["again", "new checkpoint", "first offsets lost", "before there were sources", "by hand"],
 )
 def test_what_was_taken_is_read_again(job: Job, query: str, source: str) -> None:
     publish(job, b"0", b"1", b"2")
-    list(bodies(job, "query", "one"))
+    list(bodies(job, "query", ONE))
 
     assert list(bodies(job, query, source)) == [b"0", b"1", b"2"]
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import time
+import uuid
+
 from warren.errors import LedgerInUse, LoadedTwice
 from warren.spark.ledger.segment import Segment
 
 _BETWEEN = "/"
+
+
+def new_source() -> str:
+    """An id that begins with when it was made, in milliseconds since 1970."""
+    return f"{time.time_ns() // 1_000_000}-{uuid.uuid4().hex[:8]}"
 
 
 def run_of(query: str, source: str) -> str:
@@ -16,8 +24,9 @@ def run_of(query: str, source: str) -> str:
 def require_ours(segment: Segment, run: str, place: str, *, own_only: bool) -> None:
     """Raises LedgerInUse or LoadedTwice if a segment is not for this run to read.
 
-    A query takes over what an earlier one left in its ledger. What another source of the same
-    query has made meanwhile is that one's: each would get a part of the messages.
+    A query takes over what an earlier one left in its ledger, and what it has written itself
+    before its first offsets were lost. What another source of the same query has made since is
+    that one's: each would get a part of the messages.
     """
     if segment.run == run:
         return
@@ -25,5 +34,9 @@ def require_ours(segment: Segment, run: str, place: str, *, own_only: bool) -> N
         raise LedgerInUse(place, segment.run, run)
     query, _, source = run.partition(_BETWEEN)
     theirs, _, other = segment.run.partition(_BETWEEN)
-    if source and other and query == theirs:
+    if source and other and query == theirs and segment.written_at >= _made_at(source):
         raise LoadedTwice(place, segment.queue)
+
+
+def _made_at(source: str) -> float:
+    return int(source.partition("-")[0]) / 1000

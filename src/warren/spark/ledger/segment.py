@@ -47,7 +47,7 @@ class Segment:
     batch: pa.RecordBatch
     #: Seconds since 1970, by the clock of who wrote it.
     written_at: float = 0.0
-    #: Which run made it: a query's id, or a batch read's own.
+    #: Which run made it: a query's source, or a batch read.
     run: str = ""
 
     @property
