@@ -36,7 +36,6 @@ _TOGETHER = (
 )
 _PAIRS = (
     "tests/spark/",
-    "tests/e2e/test_demo_shop.py",
     "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
     "tests/integration/test_client_restart.py",  # the same
 )

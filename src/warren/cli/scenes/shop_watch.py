@@ -29,9 +29,16 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+#: How the daemon of tasks is called; those of planning have other modules behind it.
+_TASKS = b"pyspark.daemon\0pyspark.worker\0"
+
+
 def workers(root: int) -> list[int]:
-    """Spark's Python workers below ``root``: what their daemon has started."""
-    daemons = [pid for pid in descendants(root) if b"pyspark.daemon" in _read(pid, "cmdline")]
+    """Spark's Python workers below ``root`` that do tasks: what their daemon has started.
+
+    A task is tried again elsewhere; what plans one is not.
+    """
+    daemons = [pid for pid in descendants(root) if _TASKS in _read(pid, "cmdline")]
     return [pid for daemon in daemons for pid in descendants(daemon)]
 
 
