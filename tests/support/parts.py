@@ -34,14 +34,12 @@ _TOGETHER = (
     "tests/spark/test_stream_connection.py",
     "tests/spark/test_stream_offsets.py",
 )
-_PAIRS = (
-    "tests/spark/",
-    "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
-    "tests/integration/test_client_restart.py",  # the same
-)
+_PAIRS = ("tests/spark/",)
 _ALONE = (
     "tests/spark/test_exactly_once.py",  # publishers that keep up their rate, kills at random
+    "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
     "tests/integration/groups/",  # an etcd that is killed, leases of two seconds
+    "tests/integration/test_client_restart.py",  # the RabbitMQ of all that is killed
     "tests/integration/test_many.py",  # weighs memory, as the next one
     "tests/integration/test_paging.py",
     "tests/integration/test_support.py",  # a cluster; test runs within the test run
