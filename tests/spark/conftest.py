@@ -34,6 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "spark.sql.shuffle.partitions": 2,
                 "spark.pyspark.python": sys.executable,
                 "spark.driver.extraJavaOptions": QUICK_JAVA,
+                # As `warren run` has it: columns are made three times as fast.
+                "spark.python.sql.dataFrameDebugging.enabled": "false",
             },
         )
     except JavaMissing as error:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ import warren
 from tests.spark.test_examples import COUNT, CUT, EXAMPLES, command
 from tests.support.eventually import eventually
 from tests.support.spark_cluster import QUICK_JAVA
+from tests.support.wire import Connection
 from warren.cli.main import main
+from warren.errors import PipelineError
 from warren.pipeline.count import BatchCount
 from warren.pipeline.run import Run
 
@@ -104,6 +106,30 @@ def test_a_sum_that_does_not_add_up_is_an_exit_code(
 
     assert main(["run", "--once", str(project / "pipeline.yaml")]) == 1
     assert "IT DOES NOT ADD UP" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("conf", "value"), [("{}", "false"), ("{KEY: true}", "true")])
+def test_columns_are_made_without_noting_where_unless_the_file_says_so(
+    conf: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "spark.python.sql.dataFrameDebugging.enabled"
+    file = tmp_path / "pipeline.yaml"
+    told = f"queues: orders\nspark: {{conf: {conf.replace('KEY', key)}}}\n"
+    file.write_text(f"{told}tables: {{t: {{schema: id INT}}}}\n")
+    asked: dict[str, str] = {}
+
+    def session(_: str, **settings: str) -> None:
+        asked.update(settings)
+        raise OSError("enough seen")
+
+    monkeypatch.setattr("warren.pipeline.run.session", session)
+    with warren.Broker.in_thread() as broker:
+        with closing(Connection.open(broker.url)) as connection:
+            connection.channel().declare("orders")
+        with pytest.raises(PipelineError, match="enough seen"):
+            Run.from_file(str(file), url=broker.url).check()
+
+    assert asked[key] == value
 
 
 @pytest.mark.slow

@@ -195,6 +195,8 @@ def main(uri: str, folder: str, rows_a_batch: str) -> None:
             # For a minute, it does not pay to compile twice and to collect garbage in parallel.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.streaming.stopTimeout": "20s",
+            # Every batch makes its columns anew; nobody has to know on which line.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
         },
     )
     say("session", seconds=time.monotonic() - before)
