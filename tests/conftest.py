@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pika import spec
 
 from tests.support import brokers, parts, rabbitmq
 from tests.support import etcd as etcd_server
 from tests.support.brokers import RabbitBroker, TestBroker
 from tests.support.etcd import Etcd
+from tests.support.leavings import Leavings
 from tests.support.servers import Run
-from tests.support.wire import Channel, Closed, Connection
+from tests.support.wire import Channel, Connection
 
 RUN = pytest.StashKey[Run]()
 
@@ -152,8 +152,16 @@ def etcd() -> Etcd:
     return etcd_server.etcd()
 
 
+@pytest.fixture(scope="session")
+def leavings(broker: TestBroker) -> Iterator[Leavings]:
+    """Deletes what tests have left in the broker."""
+    leavings = Leavings(broker.url)
+    yield leavings
+    leavings.close()
+
+
 @pytest.fixture
-def name(broker: TestBroker) -> Iterator[Callable[[str], str]]:
+def name(leavings: Leavings) -> Iterator[Callable[[str], str]]:
     """Makes unique names; queues and exchanges of these names are deleted after the test."""
     made: list[str] = []
 
@@ -163,22 +171,7 @@ def name(broker: TestBroker) -> Iterator[Callable[[str], str]]:
 
     yield unique
     if made:
-        _delete(broker, made)
-
-
-def _delete(broker: TestBroker, names: list[str]) -> None:
-    connection = Connection.open(broker.url)
-    channel = connection.channel()
-    for name in names:
-        for method in (spec.Queue.Delete(queue=name), spec.Exchange.Delete(exchange=name)):
-            try:
-                channel.call(method)
-            except Closed as refusal:  # such as a reserved name
-                if refusal.scope == "connection":
-                    connection.close()
-                    connection = Connection.open(broker.url)
-                channel = connection.channel()
-    connection.close()
+        leavings.delete(made)
 
 
 @pytest.fixture
