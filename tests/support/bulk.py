@@ -32,9 +32,13 @@ class Bulk:
 
     def __init__(self, url: str, *, prefetch: int = 0) -> None:
         self.connection = Connection.open(url)
-        self.channel: Channel = self.connection.channel()
-        if prefetch:
-            self.channel.qos(prefetch)
+        try:
+            self.channel: Channel = self.connection.channel()
+            if prefetch:
+                self.channel.qos(prefetch)
+        except BaseException:  # such as a broker that is killed just now
+            self.close()
+            raise
         self._buffer = b""
         self._early: list[Delivery] = []
         self.confirming = False
