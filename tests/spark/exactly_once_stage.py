@@ -85,7 +85,9 @@ class Stage:
 
     def _room(self) -> bool:
         """No more is published than is read in good time, however busy the machine is."""
-        return sum(source.sent for source in self.sources) < self.table.last_count + BACKLOG
+        sent = sum(source.sent for source in self.sources)
+        # Whoever waits for a task to kill does not look at the table meanwhile.
+        return sent < self.table.last_count + BACKLOG or sent < self.table.count() + BACKLOG
 
     # -- the job ---------------------------------------------------------------------------------
     @property
