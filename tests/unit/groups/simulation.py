@@ -8,13 +8,13 @@ a member does is held against its promises as it does it (``Promises``).
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.unit.groups.cast import Process, Queue
 from tests.unit.groups.promises import DRAIN_S, Absent
+from tests.unit.groups.timeline import Timeline
 from warren.groups.coordination.base import (
     Assigned,
     Assignment,
@@ -42,14 +42,14 @@ LATENCIES_S = [0.001, 0.05, 0.3]
 POLICY = Policy(min_interval_s=1.0)
 
 
-class World:
+class World(Timeline):
     """Runs one schedule."""
 
     def __init__(self, seed: int, *, queues: int | None = None, calm: bool = False) -> None:
+        super().__init__()
         self.seed, self.random = seed, random.Random(seed)
         self._draw = self.random.random
-        self.now, self.calm = 0.0, calm
-        self._notes: list[tuple[float, str]] = []
+        self.calm = calm
         self.commands: list[Command] = []
         queues = queues or self.random.choice([1, 2, 2, 2, 3, 3, 5])
         self.queues = {f"q{number}": Queue() for number in range(queues)}
@@ -59,46 +59,12 @@ class World:
         self.generation = 0
         #: Nobody died, hung or was cut off: then the broker never has to refuse a claim.
         self.orderly = True
-        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._count = self._names = 0
+        self._names = 0
         self._lossy = 0.0 if calm else self.random.choice([0.0, 0.05, 0.3])
         self.latency_s = self.random.choice(LATENCIES_S)
         #: The broker's answers to claims that were made together come together.
         self._answers_together = self.random.random() < 0.7
         self._absent = Absent()
-
-    # -- time --------------------------------------------------------------------------------------
-    def after(self, delay: float, action: Callable[..., None], *args: Any) -> None:
-        self._count += 1
-        heapq.heappush(self._events, (self.now + delay, self._count, action, args))
-
-    def at(self, time: float, action: Callable[..., None], *args: Any) -> None:
-        self._count += 1
-        heapq.heappush(self._events, (time, self._count, action, args))
-
-    def run_until(self, end: float) -> None:
-        events, pop = self._events, heapq.heappop
-        while events and events[0][0] <= end:
-            self.now, _, action, args = pop(events)
-            action(*args)
-        self.now = end
-
-    def end(self) -> None:
-        """Nothing more happens."""
-        self._events.clear()  # and with them go their ways back to this world
-
-    @property
-    def events(self) -> int:
-        """How many there were, those to come included."""
-        return self._count
-
-    def note(self, text: str) -> None:
-        self._notes.append((self.now, text))
-
-    @property
-    def trace(self) -> list[str]:
-        """The story so far."""
-        return [f"{at:8.3f} {text}" for at, text in self._notes]
 
     # -- people and accidents ----------------------------------------------------------------------
     @property
