@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 ARGS ?=
 # Processes for the tests that may run side by side; each has a RabbitMQ of its own.
 WORKERS ?= 4
-PYTEST := PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ test-again: $(INSTALLED) java servers  ## the tests that failed last time, one a
 	$(PYTEST) --last-failed --last-failed-no-failures none $(ARGS)
 
 test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
-	$(PYTEST) tests/unit tests/contract -n $(WORKERS) --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
+	PYTHONASYNCIODEBUG=1 $(PYTEST) tests/unit tests/contract -n $(WORKERS) --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
 
 check: $(INSTALLED)  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -2,8 +2,8 @@
 
 ``make test`` runs three parts. What talks to brokers of its own and waits for answers runs on four
 processes at once, each with its own servers. What starts Spark, which for long keeps one core busy,
-runs on two, each file on one of them. What kills a server that others use, proves something under
-load or weighs memory has the machine for itself.
+or waits for a server that starts again, runs on two, each file on one of them. What kills a server
+that others use, proves something under load or weighs memory has the machine for itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _TOGETHER = (
     "tests/docs/",
     "tests/fuzz/",
     "tests/integration/",
+    "tests/e2e/test_crash.py",
     "tests/e2e/test_demo.py",
     "tests/e2e/test_work.py",
     # These need no Spark session.
@@ -34,14 +35,16 @@ _TOGETHER = (
     "tests/spark/test_stream_connection.py",
     "tests/spark/test_stream_offsets.py",
 )
-_PAIRS = ("tests/spark/",)
+_PAIRS = (
+    "tests/spark/",
+    # These wait for a RabbitMQ to start again, while Spark has the processors.
+    "tests/integration/durability/test_like_rabbitmq.py",
+    "tests/integration/test_client_restart.py",
+)
 _ALONE = (
     "tests/spark/test_exactly_once.py",  # publishers that keep up their rate, kills at random
-    "tests/integration/durability/test_like_rabbitmq.py",  # a RabbitMQ that is killed
     "tests/integration/groups/",  # an etcd that is killed, leases of two seconds
-    "tests/integration/test_client_restart.py",  # the RabbitMQ of all that is killed
-    "tests/integration/test_many.py",  # weighs memory, as the next one
-    "tests/integration/test_paging.py",
+    "tests/integration/test_many.py",  # weighs memory
     "tests/integration/test_support.py",  # a cluster; test runs within the test run
 )
 #: Of two that name a test, the one that says more holds; what none names runs alone.

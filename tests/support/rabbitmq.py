@@ -159,14 +159,18 @@ def node() -> Node:
 
     Each of xdist's workers has one: a test may block all publishers, or count connections.
     """
-    word = "warren" + os.environ.get("PYTEST_XDIST_WORKER", "")
-    return Node(**_shared(f"rabbitmq-{word}", [word])["nodes"][0])
+    return _my("warren")
 
 
 def restartable() -> Node:
     """A node of its own for tests that end it and start it again."""
-    # Another name: a node is killed by its name, and the run's other one must live on.
-    return Node(**_shared("rabbitmq-restartable", ["restartable"])["nodes"][0])
+    # Another name: a node is killed by its name, and the other one must live on.
+    return _my("restartable")
+
+
+def _my(word: str) -> Node:
+    word += os.environ.get("PYTEST_XDIST_WORKER", "")
+    return Node(**_shared(f"rabbitmq-{word}", [word])["nodes"][0])
 
 
 def cluster() -> list[Node]:
