@@ -3,7 +3,7 @@
 In this order: the connection, to whichever host answers; what was declared through it, all at
 once; then each channel with its prefetch and its consumers. What the broker refuses for the time
 being (an exclusive queue or consumer whose former connection it still believes in) is tried again
-until it is there, and nothing else waits for it.
+until it is there. Only the channels that consume from such a queue wait for it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Comeback:
         self._tasks: set[asyncio.Task[None]] = set()
         self._attempt = 0
         self._up_since = 0.0
-        #: What could not be declared again yet.
+        #: What could not be declared again yet, in order.
         self._undeclared: list[m.Method] = []
 
     def start(self) -> None:
@@ -103,20 +103,49 @@ class Comeback:
 
     async def _restore(self) -> None:
         connection = self._connection
-        self._undeclared = []
-        await self._declare_all(connection.topology.objects())
+        self._undeclared = await self._declare_all(connection.topology.objects())
         # Asked for now: a queue may have got a new name.
-        await self._declare_all(connection.topology.bindings())
+        self._undeclared += await self._declare_all(connection.topology.bindings())
+        if self._undeclared:
+            self._run(self._declare_later_loop(), "declare again")
         await asyncio.gather(*(self._channel_again(each) for each in list(connection.channels)))
         if connection.link.session.finished:
             raise ConnectionLost(connection.address, "cut while channels were made again")
 
     # -- what was declared -----------------------------------------------------------------------
-    async def _declare_all(self, methods: Sequence[m.Method]) -> None:
+    async def _declare_all(self, methods: Sequence[m.Method]) -> list[m.Method]:
+        """Declare these; returns those to be tried again."""
+        refused: list[m.Method] = []
         while methods:
-            methods = methods[await self._declare(methods) :]
+            methods = methods[await self._declare(methods, refused) :]
+        return refused
 
-    async def _declare(self, methods: Sequence[m.Method]) -> int:
+    async def _declare_later_loop(self) -> None:
+        generation, attempt = self._connection.generation, 0
+        while self._undeclared:
+            attempt += 1
+            await asyncio.sleep(self._backoff.delay_s(attempt))
+            if generation != self._connection.generation:
+                return
+            try:
+                left = await self._declare_left()
+            except WarrenError:
+                return  # lost again: the loop that brings the connection back sees to it
+            if generation != self._connection.generation:
+                return
+            self._undeclared = left
+
+    async def _declare_left(self) -> list[m.Method]:
+        # Of what is still wanted: meanwhile it may have been deleted, or declared by its owner.
+        topology, before = self._connection.topology, {id(each) for each in self._undeclared}
+        objects = [each for each in topology.objects() if id(each) in before]
+        left = await self._declare_all(objects)
+        # A queue that is there now may have got a new name, and its bindings with it.
+        some_are_there = len(left) < len(objects)
+        bindings = [each for each in topology.bindings() if some_are_there or id(each) in before]
+        return left + await self._declare_all(bindings)
+
+    async def _declare(self, methods: Sequence[m.Method], refused: list[m.Method]) -> int:
         """Declare all at once; returns how many are seen to, with the one that was refused."""
         connection = self._connection
         lane = Lane(connection.link, Nobody(), connection.generation)
@@ -130,7 +159,7 @@ class Comeback:
                     raise
                 log.warning("could not do %s again: %s", method.name, refusal)
                 if not isinstance(refusal, _FINAL):
-                    self._undeclared.append(method)
+                    refused.append(method)
                 return number + 1
             if isinstance(method, m.QueueDeclare) and isinstance(ok, m.QueueDeclareOk):
                 self._renamed(method.queue, ok.queue)
@@ -154,6 +183,9 @@ class Comeback:
 
     # -- channels --------------------------------------------------------------------------------
     async def _channel_again(self, channel: Channel, attempt: int = 0) -> None:
+        if self._lacks_a_queue(channel):
+            self._run(self._channel_later(channel, attempt), "channel again")
+            return
         try:
             await channel.open()
         except Refusal as refusal:
@@ -167,16 +199,13 @@ class Comeback:
         except WarrenError:
             return  # lost again: the loop that brings the connection back sees to it
 
+    def _lacks_a_queue(self, channel: Channel) -> bool:
+        """A queue that is still to be declared is no queue that somebody has deleted."""
+        queues = {each.queue for each in self._undeclared if isinstance(each, m.QueueDeclare)}
+        return any(consumer.queue in queues for consumer in channel.consumers.values())
+
     async def _channel_later(self, channel: Channel, attempt: int) -> None:
         generation = self._connection.generation
         await asyncio.sleep(self._backoff.delay_s(attempt + 1))
-        if channel.closed is not None or generation != self._connection.generation:
-            return
-        left, self._undeclared = self._undeclared, []
-        try:
-            # An exclusive queue is there only once it is declared again.
-            await self._declare_all(left)
-        except WarrenError:
-            return
-        if generation == self._connection.generation:
+        if channel.closed is None and generation == self._connection.generation:
             await self._channel_again(channel, attempt + 1)

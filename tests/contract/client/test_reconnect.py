@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.contract.client.conftest import Dial, holds, until
+from tests.support import wire
 from tests.support.brokers import TestBroker
 from tests.support.proxy import Proxy
 from warren.client import Connection, Delivery
@@ -17,6 +21,7 @@ from warren.errors import (
     ConnectionLost,
     ResourceLocked,
     Unconfirmed,
+    Unroutable,
     WarrenError,
 )
 
@@ -379,6 +384,98 @@ async def test_an_exclusive_queue_is_had_again_once_the_broker_gives_the_former_
 
     await channel.publish(b"x", routing_key=queue, mandatory=True)
     await until(lambda: got == [b"x"])
+
+
+@pytest.fixture
+def between() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Has something done once, between the refusal of a declaration and what follows it."""
+    logger, begun = logging.getLogger("warren.client.comeback"), []
+
+    class Act(logging.Handler):
+        def __init__(self, act: Callable[[], None]) -> None:
+            super().__init__()
+            self._act = act
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if "could not do queue.declare again" in record.getMessage():
+                logger.removeHandler(self)
+                self._act()
+
+    def begin(act: Callable[[], None]) -> None:
+        begun.append(Act(act))
+        logger.addHandler(begun[-1])
+
+    yield begin
+    for handler in begun:
+        logger.removeHandler(handler)
+
+
+async def _taken_meanwhile(
+    proxy: Proxy, connection: Connection, queue: str, url: str
+) -> wire.Connection:
+    """While the connection is cut, somebody else takes its exclusive queue's name."""
+    proxy.refuse()
+    proxy.cut()
+    await until(lambda: connection.state == "down")
+    other = wire.Connection.open(url)
+    channel = other.channel()
+
+    def taken() -> bool:
+        nonlocal channel
+        try:
+            channel.declare(queue, exclusive=True)
+        except wire.Closed:  # the broker has not seen the cut yet
+            channel = other.channel()
+            return False
+        return True
+
+    await until(taken)
+    return other
+
+
+async def test_an_exclusive_queue_given_up_after_the_refusal_keeps_its_consumer(
+    dial: Dial, proxy: Proxy, broker: TestBroker, name: Any, between: Any
+) -> None:
+    connection = await dial(proxy.url)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), exclusive=True)).name
+    got: list[bytes] = []
+    await channel.consume(queue, lambda delivery: got.append(delivery.body), no_ack=True)
+
+    other = await _taken_meanwhile(proxy, connection, queue, broker.url)
+    between(other.close)
+    proxy.accept()
+
+    await until(lambda: channel.is_open)
+    await channel.publish(b"x", routing_key=queue, mandatory=True)
+    await until(lambda: got == [b"x"])
+
+
+async def test_an_exclusive_queue_that_nobody_consumes_from_is_had_again_too(
+    dial: Dial, proxy: Proxy, broker: TestBroker, name: Any
+) -> None:
+    connection = await dial(proxy.url)
+    channel = await connection.channel()
+    queue = (await channel.declare_queue(name(), exclusive=True)).name
+    await channel.bind_queue(queue, "amq.direct", queue)
+
+    other = await _taken_meanwhile(proxy, connection, queue, broker.url)
+    proxy.accept()
+    await until(lambda: channel.is_open)
+    other.close()
+
+    async def routed() -> bool:
+        try:
+            await channel.publish(b"x", exchange="amq.direct", routing_key=queue, mandatory=True)
+        except Unroutable:
+            return False
+        return True
+
+    deadline = time.monotonic() + 30
+    while not await routed():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    assert (await channel.get(queue, no_ack=True)) is not None
 
 
 async def test_a_queue_that_was_deleted_meanwhile_costs_its_consumer_only(
