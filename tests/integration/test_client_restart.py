@@ -150,6 +150,7 @@ async def test_after_a_power_cut_of_rabbitmq_everything_is_there_again(node: rab
         persistent = warren.Properties(delivery_mode=2)
         await channel.publish(b"kept", routing_key="kept", properties=persistent)
 
+        await asyncio.to_thread(node.keep_declared)
         await asyncio.to_thread(node.kill)
         await until(lambda: connection.state == "down")
         waiting = channel.publish(b"late", exchange="volatile", routing_key="x", mandatory=True)
