@@ -23,7 +23,7 @@ from warren.errors import JavaMissing
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores; a test in it is marked ``spark``."""
-    folder = tmp_path_factory.mktemp("spark")
+    folder = tmp_path_factory.mktemp("spark with spaces")
     try:
         session = warren.spark.session(
             "warren tests",

@@ -33,6 +33,11 @@ def java_home(jvm_folder: Path = JVM_FOLDER) -> Path:
     raise JavaMissing(OLDEST, ", ".join(too_old))
 
 
+def in_options(path: Path | str) -> str:
+    """A path within ``extraJavaOptions``, which Spark splits at spaces that are not quoted."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _homes(jvm_folder: Path) -> Iterator[Path]:
     if named := os.environ.get("JAVA_HOME"):
         yield Path(named)

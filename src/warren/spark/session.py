@@ -14,7 +14,7 @@ from warren.errors import SparkMissing
 from warren.spark.heap import heap_for
 from warren.spark.home import quick_home, remove_with_java
 from warren.spark.interrupt import stop_queries_at_ctrl_c
-from warren.spark.java import java_home
+from warren.spark.java import in_options, java_home
 from warren.spark.said import MASTER, MEMORY, java_runs, settings_said
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ def _local_dir(settings: Mapping[str, str]) -> str:
 
 
 def _java_options(place: str, before: str) -> str:
-    options = [f"-Dlog4j2.configurationFile={_LOGGING}"]
+    options = [f"-Dlog4j2.configurationFile={in_options(_LOGGING)}"]
     if place:
         # Spark puts folders beside it that it never removes: they go where its others are.
-        options.append(f"-Djava.io.tmpdir={place}")
+        options.append(f"-Djava.io.tmpdir={in_options(place)}")
     return " ".join([*options, before]).rstrip()
 
 
