@@ -1,10 +1,12 @@
 # `make help` lists what there is. Every target sets up what it needs first: a fresh Debian machine
 # with git, make and Python 3.11 is enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup java servers demo broker test test-again test-fast soak check format bench docs clean
+.PHONY: help setup java servers prepared demo broker test test-again test-fast soak check format bench docs clean
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+PREPARED := .venv/.prepared
+PREPARES := src/warren/cli/spark.py src/warren/cli/spark_rehearsal.py src/warren/spark/prepared.py
 # More for pytest or the benchmark: make test ARGS="-k topic"
 ARGS ?=
 # Processes for the tests that may run side by side; each has a RabbitMQ of its own.
@@ -14,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(INSTALLED) java servers  ## everything a developer needs: .venv, Java, RabbitMQ, etcd
+setup: $(INSTALLED) java servers prepared  ## everything a developer needs: .venv, Java, RabbitMQ, etcd
 
 $(INSTALLED): pyproject.toml constraints.txt tools/setup.sh
 	@tools/setup.sh python
@@ -26,20 +28,26 @@ java:
 servers:
 	@tools/setup.sh servers
 
+prepared: $(PREPARED)
+
+# For what starts Spark often. Without it each start takes longer, and nothing else changes.
+$(PREPARED): $(INSTALLED) $(PREPARES) | java
+	@if $(BIN)/warren spark prepare --again; then touch $@; fi
+
 demo: $(INSTALLED) java  ## watch it at work: queues into tables with Spark, a worker killed
 	@$(BIN)/warren demo
 
 broker: $(INSTALLED)  ## a broker on port 5672, HTTP API on 15672 (ARGS="--data ./data")
 	@exec $(BIN)/warren broker $(ARGS)
 
-test: $(INSTALLED) java servers  ## every test, on warren and on a real RabbitMQ
+test: $(INSTALLED) java servers prepared  ## every test, on warren and on a real RabbitMQ
 	@failed=0; set -x; \
 	$(PYTEST) --part together -n $(WORKERS) --durations 15 $(ARGS) || failed=1; \
 	$(PYTEST) --part pairs -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS) || failed=1; \
 	$(PYTEST) --part alone --durations 15 $(ARGS) || failed=1; \
 	set +x; exit $$failed
 
-test-again: $(INSTALLED) java servers  ## the tests that failed last time, one after the other
+test-again: $(INSTALLED) java servers prepared  ## the tests that failed last time, one after the other
 	$(PYTEST) --last-failed --last-failed-no-failures none $(ARGS)
 
 test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
@@ -54,7 +62,7 @@ format: $(INSTALLED)  ## put the code into the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
+soak: $(INSTALLED) java servers prepared  ## long: 200 rounds of kill -9, groups in every trouble (ARGS="--seed 7")
 	$(BIN)/python -m tests.e2e.crash --rounds 200 $(ARGS)
 	WARREN_TEST_MANY_QUEUES=100000 $(PYTEST) tests/integration/test_many.py
 	$(BIN)/python -m tests.e2e.groups.soak --rounds 3 $(ARGS)
@@ -64,7 +72,7 @@ soak: $(INSTALLED) java servers  ## long: 200 rounds of kill -9, groups in every
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq-cluster $(ARGS)
 
-bench: $(INSTALLED) java servers  ## warren and RabbitMQ side by side, groups, Spark: under an hour
+bench: $(INSTALLED) java servers prepared  ## warren and RabbitMQ side by side, groups, Spark: under an hour
 	@failed=0; set -x; \
 	$(BIN)/python -m bench $(ARGS) || failed=1; \
 	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep || failed=1; \

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import warren.spark
 from tests.spark import exactly_once_source, exactly_once_steps
 from tests.spark.exactly_once_source import WatchedSource
-from tests.support.spark_cluster import QUICK_JAVA
+from tests.support.spark_cluster import quick_java
 
 #: Short, so that a task may sleep until its rows are forgotten.
 RETENTION_S = 6
@@ -97,8 +97,8 @@ def main(master: str, uri: str, queues: str, folder: Path, prefetch: int) -> Non
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.cores.max": 2,
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.executor.extraJavaOptions": QUICK_JAVA,
+        "spark.driver.extraJavaOptions": quick_java(),
+        "spark.executor.extraJavaOptions": quick_java(),
     })  # fmt: skip
     for module in (exactly_once_source, exactly_once_steps):
         pyspark.cloudpickle.register_pickle_by_value(module)

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 import warren
 import warren.spark
 from tests.support.eventually import eventually
-from tests.support.spark_cluster import QUICK_JAVA, quick_home
+from tests.support.spark_cluster import QUICK_JAVA, quick_home, quick_java
 from tests.support.wire import Connection
 from warren.spark.java import java_home
 
@@ -270,7 +270,7 @@ def run_pipeline(tmp_path: Path) -> Callable[[Path, str], str]:
                 **os.environ,
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "JAVA_HOME": str(java_home()),
-                "JDK_JAVA_OPTIONS": QUICK_JAVA,
+                "JDK_JAVA_OPTIONS": quick_java(),
                 "SHOP_BROKER": url,
                 "SHOP_LEDGER": str(tmp_path / "ledger"),
                 "SPARK_HOME": quick_home(tmp_path),

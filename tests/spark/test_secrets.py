@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import warren
 import warren.spark
-from tests.support.spark_cluster import QUICK_JAVA, quick_home
+from tests.support.spark_cluster import quick_home, quick_java
 from tests.support.wire import Connection
 from warren.spark.java import java_home
 
@@ -124,7 +124,7 @@ def plain(folder: Path, **given: str) -> str:
         env={
             **os.environ,
             "JAVA_HOME": str(java_home()),
-            "JDK_JAVA_OPTIONS": QUICK_JAVA,
+            "JDK_JAVA_OPTIONS": quick_java(),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": quick_home(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import urllib.request
@@ -16,8 +17,9 @@ from typing import Any
 from tests.support.eventually import eventually
 from tests.support.servers import Run, free_ports, missing
 from warren.errors import JavaMissing
-from warren.spark.home import make_home
+from warren.spark import prepared
 from warren.spark.java import java_home
+from warren.spark.prepared import make_home
 
 WORKERS = 2
 #: What a driver is told to give its executors.
@@ -31,9 +33,16 @@ QUICK_JAVA = (
 
 
 def quick_home(folder: Path) -> str:
-    """A SPARK_HOME as ``warren.spark.session`` has it, made in ``folder`` if it is not there."""
-    home = folder / "spark-home"
+    """A SPARK_HOME as ``warren.spark.session`` has it: prepared, or made in ``folder``."""
+    found = prepared.find(java_home())
+    home = folder / "spark-home" if found is None else found.home
     return str(home if home.is_dir() else make_home(folder))
+
+
+def quick_java() -> str:
+    """Options for a Java that has such a home: ``QUICK_JAVA``, and what was prepared for it."""
+    found = prepared.find(java_home())
+    return QUICK_JAVA if found is None else f"{found.java_options} {QUICK_JAVA}"
 
 
 @dataclass(frozen=True)
@@ -77,27 +86,24 @@ def _start(folder: Path) -> dict[str, Any]:
 
 
 def _spawn(folder: Path, name: str, main: str, *options: str) -> None:
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    work = folder / name
+    home, work = Path(quick_home(folder)), folder / name
     work.mkdir()
     Run.current().spawn(
         [
             *(
                 str(java_home() / "bin" / "java"),
-                *QUICK_JAVA.split(),
+                *shlex.split(quick_java()),
                 f"-Djava.io.tmpdir={folder}",
                 "-Xmx512m",
                 "-cp",
-                f"{home}/jars/*",
+                _class_path(home),
             ),
             *(f"org.apache.spark.deploy.{main}", "--host", "127.0.0.1", *options),
         ],
         env={
             **os.environ,
             "JAVA_HOME": str(java_home()),
-            "SPARK_HOME": quick_home(folder),
+            "SPARK_HOME": str(home),
             "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh does
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(work),
@@ -105,6 +111,12 @@ def _spawn(folder: Path, name: str, main: str, *options: str) -> None:
         },
         log=folder / "log" / f"{name}.log",
     )
+
+
+def _class_path(home: Path) -> str:
+    """As bin/spark-class has it: Java's archive of classes is good for this list only."""
+    first = sorted((home / "jars").glob("slf4j-api-*.jar"))
+    return os.pathsep.join([f"{home}/conf", *map(str, first), f"{home}/jars/*"])
 
 
 # -- a driver of its own: there is one Spark session a process -----------------------------------

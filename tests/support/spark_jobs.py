@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import warren.spark
-from tests.support.spark_cluster import EXECUTOR_ENV, QUICK_JAVA
+from tests.support.spark_cluster import EXECUTOR_ENV, quick_java
 from warren.pipeline.run import Run
 
 
@@ -73,8 +73,8 @@ def main(master: str, folder: str) -> None:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.cores.max": 2,
-            "spark.driver.extraJavaOptions": QUICK_JAVA,
-            "spark.executor.extraJavaOptions": f"{QUICK_JAVA} -Djava.io.tmpdir={folder}",
+            "spark.driver.extraJavaOptions": quick_java(),
+            "spark.executor.extraJavaOptions": f"{quick_java()} -Djava.io.tmpdir={folder}",
             "spark.local.dir": str(Path(folder, "driver")),
             "spark.sql.shuffle.partitions": 2,
             **{

@@ -37,6 +37,7 @@ MODULES = {
     "purge": "messages",
     "topology": "topology",
     "ledger": "ledger",
+    "spark": "spark",
     "policy": "policy",
     "definitions": "definitions",
     "user": "accounts",

@@ -36,6 +36,7 @@
       HandlerSignal                   raised by a handler to say what becomes of its message
         Reject  Retry
       SparkMissing  JavaMissing       what a Spark session needs is not there
+      NotPrepared                     what would let Spark start sooner could not be made
       PackageMissing                  a package that reads some bodies is not there
       GroupError                      a consumer group can't do what it was asked
         Fenced  NoSuchGroup
@@ -146,6 +147,7 @@ from warren.errors.spark import (
     LedgerTooNew,
     LedgerUnusable,
     LoadedTwice,
+    NotPrepared,
     NotSingleActive,
     OffsetGone,
     PackageMissing,
@@ -222,6 +224,7 @@ __all__ = [
     "NotFound",
     "NotImplementedByBroker",
     "NotManagement",
+    "NotPrepared",
     "NotSingleActive",
     "NotStarted",
     "NothingDeclared",

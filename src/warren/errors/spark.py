@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from warren.errors.base import WarrenError
 
 
@@ -361,6 +363,20 @@ class JavaMissing(WarrenError):
             f"/usr/lib/jvm has it ({found}): install one, as with "
             f"apt-get install openjdk-{self.oldest}-jre-headless, or set JAVA_HOME"
         )
+
+
+class NotPrepared(WarrenError):
+    """What would let Spark start sooner could not be made."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason, details)
+        self.reason, self.details = reason, details
+
+    def __str__(self) -> str:
+        details = f" ({self.details})" if self.details else ""
+        return f"Spark could not be prepared: {self.reason}{details}; it works as before without"
 
 
 class PackageMissing(WarrenError):

@@ -3,7 +3,8 @@
 Spark puts the archive ``pyspark.zip`` of its home before everything else on the path of each
 Python process, and what is imported from an archive is compiled anew each time: about a second of
 work for a process, and a query starts eight. In a home without it they import the package that is
-installed, which is the same.
+installed, which is the same. Where it was prepared, Java starts sooner as well (``prepared.py``);
+elsewhere a home is made for one session.
 """
 
 from __future__ import annotations
@@ -15,55 +16,55 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from warren.spark import prepared
+from warren.spark.prepared import make_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _VARIABLE = "SPARK_HOME"
-#: What holds the archive in the package, and nothing else that a session needs.
-_LEFT_OUT = "python"
 
 
-def make_home(folder: Path) -> Path:
-    """Links to what the installed PySpark has, but for its archive; in a new folder in this one."""
-    import pyspark
+@dataclass(frozen=True)
+class Home:
+    """Spark's home for the sessions of this process."""
 
-    home = folder / "spark-home"
-    home.mkdir(parents=True)
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != _LEFT_OUT:
-            (home / entry.name).symlink_to(entry)
-    return home
+    path: Path
+    #: What Java needs to know to start quickly.
+    java_options: str = ""
+    is_temporary: bool = False
 
 
 @contextmanager
-def quick_home(place: str) -> Iterator[Path | None]:
+def quick_home(java_home: Path, place: str) -> Iterator[Home | None]:
     """Have a Java that is started in here take such a home, unless it was told of another.
 
-    Only for a session on this machine: executors elsewhere have homes of their own. It lies in the
-    folder ``place``, if one is named, and is gone when this process ends.
+    Only for a session on this machine: executors elsewhere have homes of their own. Where none was
+    prepared, it lies in the folder ``place``, if one is named, and is gone when this process ends.
     """
-    home = _temporary(place) if _is_wanted() else None
+    home = _prepared(java_home) or _temporary(place) if _is_wanted() else None
     if home is None:
         yield None
         return
-    os.environ[_VARIABLE] = str(home)
+    os.environ[_VARIABLE] = str(home.path)
     try:
         yield home
     finally:
         os.environ.pop(_VARIABLE, None)
 
 
-def remove_with_java(spark: SparkSession, home: Path | None) -> None:
+def remove_with_java(spark: SparkSession, home: Home | None) -> None:
     """Have Java remove it as well, when it ends: it outlives a Python that is killed."""
     java = spark.sparkContext._jvm
-    if home is None or java is None:
+    if home is None or not home.is_temporary or java is None:
         return
     with suppress(Exception):  # of what is Spark's own: it may have another name some day
         hooks = java.org.apache.spark.util.ShutdownHookManager
-        hooks.registerShutdownDeleteDir(java.java.io.File(str(home.parent)))
+        hooks.registerShutdownDeleteDir(java.java.io.File(str(home.path.parent)))
 
 
 def _is_wanted() -> bool:
@@ -80,7 +81,12 @@ def _is_wanted() -> bool:
     return Path(_find_spark_home()) == Path(pyspark.__file__).parent
 
 
-def _temporary(place: str) -> Path | None:
+def _prepared(java_home: Path) -> Home | None:
+    found = prepared.find(java_home)
+    return None if found is None else Home(found.home, found.java_options)
+
+
+def _temporary(place: str) -> Home | None:
     """None where there can't be one: then it takes longer."""
     made, owner = "", os.getpid()
     try:
@@ -97,4 +103,4 @@ def _temporary(place: str) -> Path | None:
             shutil.rmtree(made, ignore_errors=True)
 
     atexit.register(remove)
-    return home
+    return Home(home, is_temporary=True)

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on."""
+"""The Java that Spark runs on: finds it, ends it, tells it of paths."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ def java_home(jvm_folder: Path = JVM_FOLDER) -> Path:
         if version is not None:
             too_old.append(f"{home} has Java {version}")
     raise JavaMissing(OLDEST, ", ".join(too_old))
+
+
+def end_java(within_s: float = 300.0) -> None:
+    """End the Java of this process's sessions, which are stopped, and wait until it has ended."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        process = gateway.proc
+        process.stdin.close()  # it ends when nobody can speak to it
+        process.wait(within_s)
 
 
 def in_options(path: Path | str) -> str:

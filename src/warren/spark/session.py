@@ -88,7 +88,11 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     builder = SparkSession.builder.appName(app_name).config(map=settings)
     if _is_local(settings[MASTER]) and not java_runs():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with quick_home(_local_dir(settings)) as home:
+        with quick_home(Path(os.environ["JAVA_HOME"]), _local_dir(settings)) as home:
+            if home is not None and home.java_options:
+                # First: of two options that contradict each other, Java takes the last.
+                options = f"{home.java_options} {settings[_JAVA_OPTIONS]}"
+                builder = builder.config(_JAVA_OPTIONS, options)
             spark = builder.getOrCreate()
         remove_with_java(spark, home)
     else:

@@ -14,6 +14,7 @@ from pyspark import SparkContext, find_spark_home
 from warren.spark.home import quick_home
 
 INSTALLED = Path(pyspark.__file__).parent
+JAVA = Path("/nowhere/java")
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def unsaid(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr("warren.spark.prepared.find", lambda java_home: None)
     return monkeypatch
 
 
@@ -32,7 +34,7 @@ def home() -> str | None:
 def test_java_gets_all_of_pyspark_but_its_archive(
     unsaid: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with quick_home(str(tmp_path)):
+    with quick_home(JAVA, str(tmp_path)):
         given = Path(home() or "")
         assert given.is_relative_to(tmp_path)
         assert (given / "bin" / "spark-submit").samefile(INSTALLED / "bin" / "spark-submit")
@@ -46,7 +48,7 @@ def test_what_was_said_holds(unsaid: pytest.MonkeyPatch, tmp_path: Path, name: s
     unsaid.setenv(name, "/elsewhere")
     before = home()
 
-    with quick_home(str(tmp_path)):
+    with quick_home(JAVA, str(tmp_path)):
         assert home() == before
 
     assert list(tmp_path.iterdir()) == []
@@ -55,7 +57,7 @@ def test_what_was_said_holds(unsaid: pytest.MonkeyPatch, tmp_path: Path, name: s
 def test_a_java_that_runs_already_needs_none(unsaid: pytest.MonkeyPatch, tmp_path: Path) -> None:
     unsaid.setattr(SparkContext, "_gateway", object())
 
-    with quick_home(str(tmp_path)):
+    with quick_home(JAVA, str(tmp_path)):
         assert home() is None
 
     assert list(tmp_path.iterdir()) == []
@@ -67,7 +69,7 @@ def test_where_nothing_can_be_made_it_does_without(
 ) -> None:
     (tmp_path / "at 10:00").mkdir()
 
-    with quick_home(str(tmp_path / folder)):
+    with quick_home(JAVA, str(tmp_path / folder)):
         assert home() is None
 
     assert list(tmp_path.rglob("*")) == [tmp_path / "at 10:00"]
@@ -79,14 +81,15 @@ def test_a_home_that_is_not_the_package_is_left_alone(
     """As Spark's own distribution, whose Python has nothing but Python in it."""
     unsaid.setattr(find_spark_home, "_find_spark_home", lambda: "/opt/spark")
 
-    with quick_home(str(tmp_path)):
+    with quick_home(JAVA, str(tmp_path)):
         assert home() is None
 
 
 _FORKS = """
 import os
+from pathlib import Path
 from warren.spark.home import quick_home
-with quick_home("."):
+with quick_home(Path("/nowhere/java"), "."):
     home = os.environ["SPARK_HOME"]
 child = os.fork()
 if child:
