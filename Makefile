@@ -12,6 +12,8 @@ ARGS ?=
 # Processes for the tests that may run side by side; each has a RabbitMQ of its own.
 WORKERS ?= 4
 PYTEST := $(BIN)/python -m pytest
+# A run starts hundreds of Python processes: without this each compiles warren anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +44,7 @@ broker: $(INSTALLED)  ## a broker on port 5672, HTTP API on 15672 (ARGS="--data 
 
 test: $(INSTALLED) java servers prepared  ## every test, on warren and on a real RabbitMQ
 	@failed=0; set -x; \
-	$(PYTEST) --part together -n $(WORKERS) --durations 15 $(ARGS) || failed=1; \
+	$(PYTEST) --part together -n $(WORKERS) --dist worksteal --durations 15 $(ARGS) || failed=1; \
 	$(PYTEST) --part pairs -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS) || failed=1; \
 	$(PYTEST) --part alone --durations 15 $(ARGS) || failed=1; \
 	set +x; exit $$failed

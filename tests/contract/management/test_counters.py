@@ -146,7 +146,8 @@ def test_a_rate_is_what_a_counter_grew_by_a_second_and_ends(
             return seen[-1] > 0
 
         eventually(grew, within_s=60, every_s=0.2)
-        assert 0.1 <= seen[-1] <= 60  # ten, five times a second at most
+        # At most all of them in one second: a broker that was held up sees many at once.
+        assert 0.1 <= seen[-1] <= 10 * len(seen)
         eventually(lambda: rate() == 0.0, within_s=60, every_s=0.5)
     finally:
         connection.close()
