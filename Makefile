@@ -53,7 +53,7 @@ test-again: $(INSTALLED) java servers prepared  ## the tests that failed last ti
 	$(PYTEST) --last-failed --last-failed-no-failures none $(ARGS)
 
 test-fast: $(INSTALLED)  ## unit and contract tests on warren alone, under two minutes
-	PYTHONASYNCIODEBUG=1 $(PYTEST) tests/unit tests/contract -n $(WORKERS) --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
+	PYTHONASYNCIODEBUG=1 $(PYTEST) tests/unit tests/contract -n $(WORKERS) --dist worksteal --brokers warren -m "not slow and not cluster and not spark" $(ARGS)
 
 check: $(INSTALLED)  ## format, lint, types
 	$(BIN)/ruff format --check .

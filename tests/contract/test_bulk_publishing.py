@@ -223,6 +223,7 @@ def test_what_a_lost_connection_had_not_confirmed_is_published_again(
     assert list(dict.fromkeys(found)) == bodies  # the first of each, in order
 
 
+@pytest.mark.slow
 def test_a_connection_stays_while_nobody_publishes(
     broker: TestBroker, channel: Channel, name: Callable[[str], str]
 ) -> None:

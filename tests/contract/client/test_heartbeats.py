@@ -6,11 +6,14 @@ import threading
 import time
 from typing import Any
 
+import pytest
+
 from tests.contract.client.conftest import Dial, until
 from warren.client import Channel, Delivery
 from warren.errors import WarrenError
 
 
+@pytest.mark.slow
 async def test_a_handler_that_blocks_the_event_loop_costs_no_connection(
     dial: Dial, name: Any
 ) -> None:

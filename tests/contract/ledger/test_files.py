@@ -109,6 +109,7 @@ def test_what_is_there_is_not_replaced(files: Files) -> None:
     assert files.names() == ["a"]
 
 
+@pytest.mark.slow
 def test_of_many_writers_of_one_name_one_is_told_that_it_is_new(files: Files) -> None:
     if isinstance(files, ArrowFiles):
         return  # it rests on a move that does not replace, which HDFS has, and this has not

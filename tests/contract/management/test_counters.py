@@ -120,6 +120,7 @@ def test_a_virtual_host_remembers_what_closed_channels_did(
     assert stats(api, path, {"publish": 7}) == {"publish": 7}
 
 
+@pytest.mark.slow
 def test_a_rate_is_what_a_counter_grew_by_a_second_and_ends(
     request: pytest.FixtureRequest, broker: TestBroker, api: Api, vhost: str
 ) -> None:

@@ -98,6 +98,7 @@ def test_importing_twice_changes_nothing(api: Api, empty: str) -> None:
     assert ordered(api.get(path), empty) == ordered(TOPOLOGY, empty)
 
 
+@pytest.mark.slow
 def test_a_file_from_the_other_broker_is_taken(broker: TestBroker, api: Api, empty: str) -> None:
     """RabbitMQ's export goes to warren, warren's to RabbitMQ."""
     ours = broker.name != "rabbitmq"

@@ -20,6 +20,8 @@ from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.wire import Closed, Connection
 
+pytestmark = pytest.mark.slow  # it starts the other broker
+
 HASHINGS = {"sha256": hashlib.sha256, "sha512": hashlib.sha512, "md5": hashlib.md5}
 
 Definitions = dict[str, Any]
