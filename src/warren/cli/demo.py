@@ -9,16 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from warren.cli.interrupts import ENDS, one_interrupt
 from warren.errors import WarrenError
 
 if TYPE_CHECKING:
     from warren.cli.scenes.stage import Stage
     from warren.server.broker import Broker
-
-_ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_parser(commands: Any) -> None:
@@ -50,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
 
     stage = Stage.open(plain=options.plain, fast=options.fast)
     try:
-        with _one_interrupt():
+        with one_interrupt():
             return SCENES[options.scene or _default(stage)](stage)
     except KeyboardInterrupt:
         stage.say("", "[bold]stopped[/]: broker and workers are gone")
@@ -138,35 +136,18 @@ def _broker() -> Iterator[tuple[Broker, float]]:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     before = time.perf_counter()
     try:
         with Broker.in_thread() as broker:
             started_ms = (time.perf_counter() - before) * 1000
             try:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
                 yield broker, started_ms
             finally:
-                signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+                signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     finally:
         gc.unfreeze()
         gc.set_threshold(*thresholds)
         sys.setswitchinterval(interval)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
-
-
-@contextmanager
-def _one_interrupt() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the block, once: what tidies up after it is not interrupted."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in _ENDS:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _ENDS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)

@@ -78,7 +78,8 @@ def main(folder: str, java_options: str) -> None:
         for part in (_by_batches, _as_a_stream):
             part(spark, broker.url, Path(folder))
         spark.stop()
-        end_java()
+        if code := end_java():
+            sys.exit(f"Java has ended with code {code}")
 
 
 if __name__ == "__main__":

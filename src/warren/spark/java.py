@@ -33,16 +33,17 @@ def java_home(jvm_folder: Path = JVM_FOLDER) -> Path:
     raise JavaMissing(OLDEST, ", ".join(too_old))
 
 
-def end_java(within_s: float = 300.0) -> None:
-    """End the Java of this process's sessions, which are stopped, and wait until it has ended."""
+def end_java(within_s: float = 300.0) -> int:
+    """End the Java of this process's sessions, which are stopped; returns its exit code."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        process = gateway.proc
-        process.stdin.close()  # it ends when nobody can speak to it
-        process.wait(within_s)
+    if gateway is None:
+        return 0
+    gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()  # it ends when nobody can speak to it
+    return int(process.wait(within_s))
 
 
 def in_options(path: Path | str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import pyspark
@@ -39,7 +40,10 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def prepare(java: Path) -> Prepared:
     made = prepared.begin(java)
-    made.archive.write_bytes(b"classes")
+    with prepared.new_folder(made) as folder:
+        archive = Path(folder) / "made.jsa"
+        archive.write_bytes(b"classes")
+        made.keep(archive)
     return made
 
 
@@ -126,14 +130,81 @@ def test_beginning_twice_leaves_one_whole_home_and_nothing_else(
 
     assert prepared.begin(java) == first
 
-    assert {each.name for each in first.folder.iterdir()} == {"spark-home", "classes.jsa"}
+    assert {each.name for each in first.folder.iterdir()} == {"spark-home", "classes.jsa", "size"}
     assert (first.home / "jars").is_dir()
 
 
-def test_it_can_be_removed(environment: Path, java: Path) -> None:
+def test_an_archive_that_was_cut_short_is_not_found(environment: Path, java: Path) -> None:
+    """Java would crash with it."""
     made = prepare(java)
-
-    made.remove()
+    made.archive.write_bytes(b"class")
 
     assert prepared.find(java) is None
-    assert not made.folder.exists()
+    assert prepare(java) == prepared.find(java)
+
+
+@pytest.mark.parametrize("change", ["jar", "conf"])
+def test_a_pyspark_that_was_installed_again_is_not_the_one_it_is_good_for(
+    environment: Path, java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    package = tmp_path / "pyspark"
+    (package / "jars").mkdir(parents=True)
+    (package / "jars" / "spark.jar").write_bytes(b"classes")
+    monkeypatch.setattr(pyspark, "__file__", str(package / "__init__.py"))
+    made = prepare(java)
+    assert prepared.find(java) == made
+
+    if change == "jar":
+        os.utime(package / "jars" / "spark.jar", (1, 1))
+    else:
+        (package / "conf").mkdir()
+        (package / "conf" / "spark-defaults.conf").write_text("spark.ui.enabled true")
+
+    assert prepared.find(java) is None
+
+
+def test_caches_that_can_t_be_looked_at_have_nothing(
+    environment: Path, java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may look everywhere, but not where a name is too long."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + 300 * "x")
+
+    assert prepared.find(java) is None
+
+
+def test_a_user_without_a_home_has_what_lies_with_the_environment(
+    environment: Path, java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    made = prepare(java)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+
+    assert prepared.find(java) == made
+
+
+def test_what_somebody_left_who_was_killed_is_swept(environment: Path, java: Path) -> None:
+    made = prepare(java)
+    for name, age_s in (("new-old", 7200), ("new-young", 60)):
+        (made.folder / name).mkdir()
+        then = time.time() - age_s
+        os.utime(made.folder / name, (then, then))
+
+    prepared.begin(java)
+
+    assert [each.name for each in made.folder.glob("new-*")] == ["new-young"]
+
+
+def test_all_of_it_is_removed_for_other_javas_as_well(environment: Path, java: Path) -> None:
+    first = prepare(java)
+    (java / "release").write_text('JAVA_VERSION="17.0.2"')
+    second = prepare(java)
+
+    assert set(prepared.remove()) == {first.folder, second.folder}
+
+    assert prepared.find(java) is None
+    assert not first.folder.exists()
+    assert not second.folder.exists()
+    assert prepared.remove() == []
