@@ -17,7 +17,7 @@ from warren.cli.output import Column
 from warren.errors import ConfigError, LedgerDamaged, LedgerUnusable, NotFound
 
 if TYPE_CHECKING:
-    from warren.spark.ledger.ledger import Ledger
+    from warren.spark.ledger.ledger import Ledger, Shelf
     from warren.spark.ledger.segment import Segment
 
 _SEGMENTS = (
@@ -151,16 +151,19 @@ class _Look:
         return [line for line in (gap, damage) if line]
 
 
-def _look(ledger: Ledger, stem: str, starts: Sequence[int]) -> Iterator[_Look]:
+def _look(ledger: Ledger, stem: str, shelf: Shelf, first: int = 0) -> Iterator[_Look]:
     """Read segments of a queue, one by one. One that is forgotten meanwhile is left out."""
+    from warren.spark.ledger.ledger import MISSING
     from warren.spark.ledger.names import SEGMENT, name_of, queue_of
 
-    queue = queue_of(stem)
+    queue, missing = queue_of(stem), shelf.missing
     end: int | None = None
-    for start in starts:
+    for start in [*shelf.starts[first:], *missing]:
         segment, damage = None, ""
         try:
             segment = ledger.read_stem(stem, start)
+            if segment is None and start in missing:
+                damage = f"{name_of(stem, start, SEGMENT)}: {MISSING}"
         except (LedgerDamaged, LedgerUnusable) as error:
             damage = f"{name_of(stem, start, SEGMENT)}: {error.reason}"
         if segment is not None or damage:
@@ -177,14 +180,14 @@ def _rows_of(ledger: Ledger, options: argparse.Namespace) -> tuple[list[dict[str
         raise ConfigError("--from", f"{first} is no offset: the first is 0")
     if until is not None and until <= first:
         raise ConfigError("--until", f"{until} is not behind {first}, where the range begins")
-    starts = ledger.shelves().of(options.queue).starts
-    if not starts:
+    shelf = ledger.shelves().of(options.queue)
+    if not shelf.starts and not shelf.missing:
         raise ConfigError("QUEUE", f"the ledger holds nothing of queue '{options.queue}'")
     # A segment reaches to the next one at most.
-    begin = max((at for at, start in enumerate(starts) if start <= first), default=0)
+    begin = max((at for at, start in enumerate(shelf.starts) if start <= first), default=0)
     rows: list[dict[str, Any]] = []
     wrong: list[str] = []
-    for look in _look(ledger, stem_of(options.queue), starts[begin:]):
+    for look in _look(ledger, stem_of(options.queue), shelf, begin):
         wrong += look.wrong(until)
         if until is not None and look.start >= until:
             break
@@ -206,7 +209,7 @@ def _ls(options: argparse.Namespace) -> int:
     ledger, wrong = _open(options)
     rows = []
     for stem, shelf in sorted(ledger.shelves().items()):
-        for look in _look(ledger, stem, shelf.starts):
+        for look in _look(ledger, stem, shelf):
             if look.segment is not None:
                 rows.append(_about(look.queue, look.segment, look.start in shelf.settled))
             else:
@@ -261,7 +264,7 @@ def _verify(options: argparse.Namespace) -> int:
     ledger, wrong = _open(options)
     good = rows = in_doubt = damaged = gaps = 0
     for stem, shelf in sorted(ledger.shelves().items()):
-        for look in _look(ledger, stem, shelf.starts):
+        for look in _look(ledger, stem, shelf):
             wrong += look.wrong()
             gaps, damaged = gaps + bool(look.gap), damaged + bool(look.damage)
             if look.segment is not None:

@@ -106,6 +106,26 @@ def test_a_segment_that_is_missing_between_others_is_told(ledger: Ledger, run: R
     assert told in err
 
 
+def test_the_last_segment_that_only_its_mark_tells_of_is_told(ledger: Ledger, run: Run) -> None:
+    path = file_of(ledger, 6)
+    path.unlink()
+    told = f"{path.name}: it is missing"
+
+    code, out, _ = run("verify")
+    assert code == 1
+    assert "2 segments, 6 messages, 0 in doubt, 1 damaged, 0 gaps" in out
+    assert told in out
+
+    code, out, err = run("ls", "--json")
+    assert code == 1
+    assert [row["state"] for row in json.loads(out)] == ["settled", "settled", "damaged"]
+
+    code, out, err = run("show", "q", "--json")
+    assert code == 1
+    assert offsets(out) == [0, 1, 2, 3, 4, 5]
+    assert told in err
+
+
 @pytest.mark.parametrize(
     ("asked", "is_told"),
     [

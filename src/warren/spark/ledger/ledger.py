@@ -11,7 +11,9 @@ stands this folder of files. The law:
 3.  Messages are acknowledged only when the segment that holds them will survive a power cut.
 4.  When the broker has surely read the acknowledgement, the segment is **settled** (a mark beside
     it). Until then it is **in doubt**: the broker may or may not give its messages out again. A
-    mark without a segment counts for nothing, and is deleted before a segment is made there.
+    mark without a segment that stands before others is of one that was forgotten, and deleted. One
+    behind all others tells of a segment that was lost, for the last is never forgotten: then
+    nothing is made there.
 5.  A drain compares every *redelivered* message with what segments in doubt hold. What is there is
     dropped, and acknowledged with the rest; each row of a segment stands for one message only.
 6.  A broker that was killed may forget acknowledgements it had read. So redelivered messages are
@@ -74,6 +76,8 @@ from warren.spark.ledger.segment import FORMATS, Segment, decode_segment, encode
 _MARKER, _OWNER = "ledger.json", "owner.json"
 #: Queue and start of a segment, and whether messages behind it went back out of their order.
 Settled = tuple[str, int, bool]
+#: What is wrong with a segment that only its mark tells of.
+MISSING = "it is missing, and its mark says that its messages were acknowledged"
 
 
 @dataclass(slots=True)
@@ -93,6 +97,12 @@ class Shelf:
     @property
     def in_doubt(self) -> list[int]:
         return [start for start in self.starts if start not in self.settled]
+
+    @property
+    def missing(self) -> list[int]:
+        """Marks behind the last segment: the last one is never forgotten, so theirs were lost."""
+        last = self.starts[-1] if self.starts else -1
+        return sorted(start for start in self.settled if start > last)
 
     def has(self, start: int) -> bool:
         """Is there a segment that begins just there?"""
@@ -318,12 +328,19 @@ class Ledger:
         """Delete marks whose segment is gone: they must not count for one that is made there next.
 
         Before any is made. If another attempt has just made one and settled it, that one is in
-        doubt again, and cleared up.
+        doubt again, and cleared up. Raises LedgerDamaged if it was the last of its queue that is
+        gone: its offsets would be given to other messages.
         """
-        self._drop_stray_marks(stem_of(queue), shelf)
+        stem = stem_of(queue)
+        for start in shelf.missing:
+            name = name_of(stem, start, SEGMENT)
+            if self.files.read(name) is None:
+                raise LedgerDamaged(self.place, name, MISSING)
+            self._delete_marks(stem, start, shelf)
+        self._drop_stray_marks(stem, shelf)
 
     def _drop_stray_marks(self, stem: str, shelf: Shelf) -> None:
-        for start in shelf.settled.difference(shelf.starts):
+        for start in shelf.settled.difference(shelf.starts, shelf.missing):
             self._delete_marks(stem, start, shelf)
 
     def _delete_marks(self, stem: str, start: int, shelf: Shelf) -> None:
