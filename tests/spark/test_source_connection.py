@@ -227,6 +227,9 @@ def test_a_tls_connection_checks_who_it_speaks_to(tmp_path: Path) -> None:
                 assert link.is_open
         with pytest.raises(TlsFailed, match="tlsCaFile"):
             BlockingConnection.open(bad.endpoints)
+        plain = SourceOptions.parse({**given, "uri": f"amqps://localhost:{broker.port}"})
+        with pytest.raises(TlsFailed, match="use amqp:// if the port has no TLS"):
+            BlockingConnection.open(plain.endpoints)
     with pytest.raises(ConfigError, match="none: No such file"):
         missing = {**given, "tlsCaFile": str(tmp_path / "none")}
         BlockingConnection.open(SourceOptions.parse(missing).endpoints)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from warren.amqp import methods as m
 from warren.amqp.client import ClientSession
 from warren.amqp.client_runs import Run
+from warren.client.encrypting import encrypt
 from warren.client.endpoint import Endpoint
 from warren.errors import (
     ChannelClosed,
@@ -224,12 +225,14 @@ class BlockingConnection:
         plain_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is None:
             return plain_socket
-        try:
-            return context.wrap_socket(plain_socket, server_hostname=host)
-        except OSError as error:
-            plain_socket.close()
-            remedy = "name the authority that signed the broker's certificate (tlsCaFile)"
-            raise TlsFailed(endpoint.shown, str(error), remedy) from None
+        return encrypt(
+            plain_socket,
+            context,
+            host=host,
+            shown=endpoint.shown,
+            authority="tlsCaFile",
+            certificate="tlsCertFile, tlsKeyFile",
+        )
 
     # -- what the session tells ------------------------------------------------------------------
     def opened(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from warren.amqp.client import ClientSession
 from warren.client.address import Address
+from warren.client.encrypting import encrypt
 from warren.errors import (
     AccessRefused,
     ConnectError,
@@ -26,7 +27,6 @@ from warren.errors import (
     NotAllowed,
     NotAmqp,
     ProtocolError,
-    TlsFailed,
     VhostRefused,
     WarrenError,
 )
@@ -89,29 +89,14 @@ class Dialer:
         return sock
 
     def _encrypt(self, sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
-        where = str(self._address)
-        try:
-            return context.wrap_socket(sock, server_hostname=self._address.host)
-        except ssl.SSLCertVerificationError as error:
-            sock.close()
-            raise TlsFailed(
-                where,
-                f"the broker's certificate is not trusted: {error.verify_message}",
-                "name the CA that signed it (amqps://...?cacertfile=ca.pem), and the host as the "
-                "certificate does",
-            ) from None
-        except TimeoutError:
-            sock.close()
-            raise TlsFailed(where, "no answer in time", "is it the broker's TLS port?") from None
-        except OSError as error:
-            sock.close()
-            reason = getattr(error, "reason", None) or error.strerror or str(error)
-            raise TlsFailed(
-                where,
-                str(reason),
-                "use amqp:// if the port has no TLS (5671 usually has, 5672 has not), and show a "
-                "client certificate (certfile=, keyfile=) if the broker wants one",
-            ) from None
+        return encrypt(
+            sock,
+            context,
+            host=self._address.host,
+            shown=str(self._address),
+            authority="amqps://...?cacertfile=ca.pem",
+            certificate="certfile=, keyfile=",
+        )
 
     def _handshake(self, sock: socket.socket, deadline: float) -> ClientSession:
         address = self._address

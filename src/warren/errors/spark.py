@@ -198,7 +198,7 @@ class QueueMissing(SourceError):
     def __str__(self) -> str:
         return (
             f"no queue '{self.queue}' in vhost '{self.vhost}': declare it, correct the option "
-            "'queues', or wait for it with option onMissingQueue=wait"
+            "'queues', or have a stream wait for it with option onMissingQueue=wait"
         )
 
 

@@ -65,7 +65,8 @@ class Handler:
             self._stopping.start()
 
     def _stop(self) -> None:
-        log.info(
+        # A warning, for most programs set up no log: who hears nothing presses again.
+        log.warning(
             "Ctrl-C: it ends when the batch that runs is done, in %.0f s at the latest; "
             "pressed again, it stops at once",
             PATIENCE_S,

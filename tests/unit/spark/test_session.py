@@ -128,7 +128,7 @@ def test_ctrl_c_is_acknowledged_in_the_log_before_the_batch_is_done(
     told: list[str] = []
     session.streams.active[0].stop = lambda: told.extend(caplog.messages)
 
-    with caplog.at_level(logging.INFO, "warren.spark.interrupt"):
+    with caplog.at_level(logging.WARNING, "warren.spark.interrupt"):
         _press_while_waiting(Handler(session, signal.default_int_handler))  # type: ignore[arg-type]
 
     assert told == [
