@@ -271,11 +271,16 @@ def _verify(options: argparse.Namespace) -> int:
                 good, rows = good + 1, rows + look.segment.rows
                 in_doubt += look.start not in shelf.settled
     output.say(
-        f"{good} segments, {rows} messages, {in_doubt} in doubt, {damaged} damaged, {gaps} gaps"
+        f"{_counted(good, 'segment')}, {_counted(rows, 'message')}, {in_doubt} in doubt, "
+        f"{damaged} damaged, {_counted(gaps, 'gap')}"
     )
     for line in wrong:
         output.say(line, "red")
     return 1 if wrong else 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _replay(options: argparse.Namespace) -> int:

@@ -119,6 +119,9 @@ class Dialer:
                     raise self._explained(session, session.failure)
         except TimeoutError:
             reason = f"connected, but no answer within {address.connect_timeout_s:g} s"
+            if session.state == "starting":
+                # The first line of a request has an end; our header has none.
+                reason += "; the management API's port, 15672, is as silent: AMQP has 5672"
             raise HostUnreachable(str(address), reason) from None
         except OSError as error:
             failure = ConnectionLost(str(address), error.strerror or str(error))

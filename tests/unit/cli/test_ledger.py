@@ -97,7 +97,7 @@ def test_a_segment_that_is_missing_between_others_is_told(ledger: Ledger, run: R
 
     code, out, _ = run("verify")
     assert code == 1
-    assert "2 segments, 6 messages, 0 in doubt, 0 damaged, 1 gaps" in out
+    assert "2 segments, 6 messages, 0 in doubt, 0 damaged, 1 gap\n" in out
     assert told in out
 
     code, out, err = run("show", "q", "--json")
@@ -164,7 +164,7 @@ def test_what_was_forgotten_at_the_front_is_no_hole(ledger: Ledger, run: Run) ->
     code, out, _ = run("verify")
 
     assert code == 0
-    assert "1 segments, 3 messages, 0 in doubt, 0 damaged, 0 gaps" in out
+    assert "1 segment, 3 messages, 0 in doubt, 0 damaged, 0 gaps" in out
 
 
 def test_replay_publishes_nothing_where_messages_are_missing(ledger: Ledger, run: Run) -> None:
