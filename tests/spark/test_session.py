@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyspark
@@ -67,6 +68,23 @@ def test_a_session_that_runs_already_keeps_its_settings(spark: SparkSession) -> 
         for key, was in before.items():
             assert was is not None
             spark.conf.set(key, was)
+
+
+@pytest.mark.spark
+def test_a_thread_of_ones_own_may_write_once_it_has_asked_for_the_session(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Callable[[str], str]
+) -> None:
+    queue = name("threads")
+    channel.declare(queue)
+
+    def write() -> None:
+        rows = warren.spark.session().sql(f"SELECT 'hello' AS body, '{queue}' AS routing_key")
+        rows.write.format("rabbitmq").option("uri", broker.url).mode("append").save()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write).result()
+
+    assert channel.count(queue) == 1
 
 
 _PROGRAM = """

@@ -78,6 +78,10 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
         running = SparkSession.builder.config(map=given).getOrCreate()
         if running.conf.get(_OPTIONS_HIDDEN) == _SPARKS_OWN:
             running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
+        if SparkSession.getActiveSession() is None:
+            # A thread of its own. Spark looks a sink written in Python up in the active session
+            # alone, and this is its public way to make one active.
+            running.createDataFrame([], "nothing INT")
         return running
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
