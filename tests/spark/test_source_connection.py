@@ -12,6 +12,7 @@ from pika import amqp_object, frame, spec
 
 from tests.support.brokers import TestBroker
 from tests.support.certificates import Authority
+from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.strangers import answering
 from tests.support.wire import Channel
@@ -50,6 +51,22 @@ def test_a_connection_is_open_until_it_is_closed(broker: TestBroker) -> None:
         assert "guest:guest" not in repr(link) + repr(link.endpoint)
 
     assert not link.is_open
+
+
+def test_the_system_looks_after_one_on_which_nothing_passes(broker: TestBroker) -> None:
+    """Between two triggers nobody sends heartbeats, and what stands between drops idle ones."""
+    with BlockingConnection.open([endpoint(broker, heartbeat_s=0)]) as link:
+        told = [
+            link._socket.getsockopt(level, option)
+            for level, option in (
+                (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPCNT),
+            )
+        ]
+
+    assert told == [1, 20, 10, 3]  # gone is known within a minute
 
 
 def test_the_first_broker_that_answers_is_taken(broker: TestBroker) -> None:
@@ -257,7 +274,7 @@ def test_a_pattern_finds_new_queues_and_their_kinds(
         channel.declare(first)
         assert set(catalog.queues(link)) == {first}
         channel.declare(second, durable=True, arguments={"x-queue-type": "quorum"})
-
+        eventually(lambda: second in catalog.queues(link))
         found = catalog.queues(link)
 
     assert (found[first].kind, found[second].kind) == ("classic", "quorum")

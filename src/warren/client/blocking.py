@@ -44,6 +44,10 @@ _GATHER_BYTES = 1 << 16
 _GATHER_S = 0.005
 _BUSY_BYTES = 2048
 
+#: A connection on which nothing passes is looked after by the system, also where nobody sends
+#: heartbeats: seconds until the first question, between two, and how many stay unanswered.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
 M = TypeVar("M", bound=m.Method)
 
 
@@ -223,6 +227,7 @@ class BlockingConnection:
         except OSError as error:
             raise HostUnreachable(endpoint.shown, str(error)) from None
         plain_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_alive(plain_socket)
         if context is None:
             return plain_socket
         return encrypt(
@@ -397,3 +402,10 @@ class BlockingConnection:
 
     def __repr__(self) -> str:
         return f"<BlockingConnection to {self.endpoint.shown}: {self.session.state}>"
+
+
+def _keep_alive(link: socket.socket) -> None:
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not every system has them all
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
