@@ -206,7 +206,7 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
         ("warren run pipeline.yaml --url=", "--url (argument): is empty; such as amqp://"),
         (
             "warren run pipeline.yaml --url http://guest:secret@localhost/",
-            "--url (argument): begins with http://, not with amqp:// or amqps://",
+            "--url (argument): 'http:...' does not begin with amqp:// or amqps://",
         ),
         (
             "warren run pipeline.yaml --url amqp://guest:secret@localhost/?heartbeat=often",

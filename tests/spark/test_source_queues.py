@@ -16,6 +16,7 @@ from tests.support.brokers import TestBroker
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
+from tests.support.servers import free_ports
 from tests.support.wire import Channel, Connection
 from warren import Broker
 from warren.client.blocking import BlockingConnection
@@ -34,9 +35,10 @@ from warren.errors import (
 )
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
+from warren.spark.listing import Listing, is_passing, management, places, why
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Positions, positions_of
-from warren.spark.queues import Catalog, Listing, is_passing, management, why
+from warren.spark.queues import Catalog
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -159,7 +161,40 @@ def test_a_quorum_queue_that_would_drop_what_comes_back_is_told_of(
 def test_a_password_that_goes_over_tls_goes_over_tls_everywhere(
     options: dict[str, str], address: str
 ) -> None:
-    assert management(SourceOptions.parse({"queues": "a.*", **options})).address == address
+    parsed = SourceOptions.parse({"queues": "a.*", **options})
+
+    assert management(parsed, places(parsed)[0]).address == address
+
+
+@pytest.mark.parametrize(
+    ("url", "user"),
+    [
+        ("http://mq", "ann"),
+        ("http://bob:b@mq", "bob"),
+        ("http://guest:guest@mq", "guest"),
+    ],
+)
+def test_a_login_that_the_management_url_names_is_used(url: str, user: str) -> None:
+    given = {"queues": "a.*", "url": "amqp://ann:a@mq", "managementUrl": url}
+    options = SourceOptions.parse(given)
+
+    assert management(options, places(options)[0]).user == user
+
+
+def test_a_query_on_a_pattern_goes_on_at_another_node(
+    broker: TestBroker, given: dict[str, str], channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("elsewhere")
+    channel.declare(queue)
+    channel.publish(queue, b"one")
+    channel.sync()
+    [nobody] = free_ports(1)
+    at = {
+        "uri": f"amqp://127.0.0.1:{nobody},{broker.host}:{broker.port}/",
+        "managementUri": f"http://127.0.0.1:{nobody}, {broker.management}",
+    }
+
+    assert begin({**given, **at, "queues": f"{queue[:-1]}?"}) == {queue: 1}
 
 
 def test_what_is_said_of_tls_holds_for_the_management_api(tmp_path: Path) -> None:
@@ -184,6 +219,14 @@ def test_what_is_said_of_tls_holds_for_the_management_api(tmp_path: Path) -> Non
 
 
 # -- when the management API is away -------------------------------------------------------------
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the management API told is not good for a while: it is asked again at each look."""
+    monkeypatch.setattr("warren.spark.listing._COUNTS_S", 0.0)
+    monkeypatch.setattr("warren.spark.listing._COUNTS_TIMES", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_query_on_a_pattern_waits_for_a_management_api_that_has_answered(
     broker: TestBroker, given: dict[str, str], channel: Channel, name: Callable[..., str]
 ) -> None:
@@ -211,6 +254,7 @@ def test_a_query_on_a_pattern_waits_for_a_management_api_that_has_answered(
     assert positions_of(end) == {queue: 1}
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_query_on_a_pattern_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with ThreadPoolExecutor(1) as thread, ExitStack() as stack:

@@ -53,8 +53,6 @@ def parse_urls(
 def _addresses(url: str, tls: ssl.SSLContext | None, wanted: dict[str, Any]) -> list[Address]:
     endpoints = [endpoint.but(**wanted) for endpoint in parse_uri(url, "url")]
     first = endpoints[0]
-    if not first.scheme.startswith("amqp"):
-        raise ConfigError("url", f"'{first.scheme}://' does not begin with amqp:// or amqps://")
     context = (tls or first.tls_context()) if first.tls else None
     return [
         Address(

@@ -16,9 +16,11 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from warren.amqp.login import Login, external, plain
 from warren.errors import ConfigError
 
-#: Scheme to TLS or not; HTTP for the management API.
-_SCHEMES = {"amqp": False, "amqps": True, "http": False, "https": True}
+_TLS = ("amqps", "https")
 _PORTS = {"amqp": 5672, "amqps": 5671, "http": 15672, "https": 15671}
+#: Schemes that a URI may have, and one to show: a broker's, and its management API's.
+AMQP = (("amqp", "amqps"), "amqp://guest:guest@localhost/")
+HTTP = (("http", "https"), "http://localhost:15672")
 HEARTBEAT_S = 60
 CONNECT_TIMEOUT_S = 10.0
 CHANNEL_MAX = 2047
@@ -103,22 +105,27 @@ class Endpoint:
         return context
 
 
-def parse_uri(uri: str, setting: str = "uri", **silent: Any) -> list[Endpoint]:
+def parse_uri(
+    uri: str,
+    setting: str = "uri",
+    *,
+    kind: tuple[tuple[str, str], str] = AMQP,
+    **silent: Any,
+) -> list[Endpoint]:
     """The brokers that a URI names: ``amqps://user:password@one,two:5671/vhost?heartbeat=5``.
 
     ``silent`` says what holds where the URI is silent. Raises ConfigError, which names the
     ``setting`` and quotes no password.
     """
+    schemes, example = kind
     try:
         parts = urlsplit(uri)
     except ValueError:  # whose words may quote all of it
         raise ConfigError(setting, f"no host can be found in it; {_ENCODE}") from None
-    if parts.scheme not in _SCHEMES:
-        raise ConfigError(
-            setting,
-            f"'{_safe(uri)}' does not begin with amqp:// or amqps://; "
-            "such as amqp://guest:guest@localhost/",
-        )
+    if parts.scheme not in schemes:
+        begin = " or ".join(f"{scheme}://" for scheme in schemes)
+        problem = f"'{_safe(uri)}' does not begin with {begin}; such as {example}"
+        raise ConfigError(setting, problem)
     userinfo, _, hosts = parts.netloc.rpartition("@")
     if _is_cut(parts):
         problem = f"an @ stands behind the first /, ? or #; {_ENCODE}, and in a vhost @ as %40"
@@ -144,7 +151,7 @@ def _told(parts: SplitResult, setting: str) -> dict[str, Any]:
     told: dict[str, Any] = {
         "vhost": unquote(parts.path.removeprefix("/")) or "/",
         "scheme": parts.scheme,
-        "tls": _SCHEMES[parts.scheme],
+        "tls": parts.scheme in _TLS,
     }
     given = _parameters(parts.query, setting)
     for parameter, name, most in (

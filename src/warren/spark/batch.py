@@ -23,7 +23,8 @@ from warren.spark.options import SourceOptions
 from warren.spark.peek import peek
 from warren.spark.plainly import plainly
 from warren.spark.plan import shares, shares_of_octets, spread
-from warren.spark.queues import Catalog, QueueInfo
+from warren.spark.queue_info import QueueInfo
+from warren.spark.queues import Catalog
 from warren.spark.read_plan import (
     ReadPlan,
     ReadTask,

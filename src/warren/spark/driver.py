@@ -24,8 +24,10 @@ from warren.spark.drain.job import Range
 from warren.spark.drain.runs import new_source
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SOURCE, SourceOptions
+from warren.spark.pace import Pace
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, source_of, spread
-from warren.spark.queues import Catalog, QueueInfo
+from warren.spark.queue_info import QueueInfo
+from warren.spark.queues import Catalog
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
 from warren.spark.weights import Weights
@@ -81,6 +83,7 @@ class Driver:
         #: The end that was given last: what the ledger holds has been looked for up to there.
         self._given: Positions | None = None
         self._weights = Weights()
+        self._pace = Pace()
         self._prune_at = 0.0
         #: For a query that begins now; later it has it from its offsets.
         self._new_source = new_source()
@@ -119,9 +122,11 @@ class Driver:
         ledger = start["ledger"]
         if ledger:
             self._ledger.require(ledger)
+        self._pace.begin()
         queues = self._queues()
         positions = self._with_new(positions_of(start), queues)
         ready = self._ready(positions, queues)
+        self._pace.end(found=any(ready.values()))
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
         kept = self._kept(positions) if ledger and positions != self._given else {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warren.client.endpoint import Endpoint, parse_uri
+from warren.client.endpoint import HTTP, Endpoint, parse_uri
 from warren.errors import ConfigError
 from warren.spark.secrets import uris
 
@@ -166,7 +166,7 @@ READING: tuple[Option, ...] = (
     Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
     Option("ledger", _ledger, "a folder, or a URI, that every executor can reach"),
     Option("managementUri", _text, "where the management API is, for patterns and for users who "
-           "may not configure the queues",
+           "may not configure the queues; several, separated by commas, are tried in order",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
     Option("managementUrl", _text, "the same as `managementUri`, which Spark hides: the one for a "
            "password", secret=True),
@@ -278,37 +278,30 @@ def endpoints(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Endp
     bases = [
         base for uri in (uris(said) if said else []) for base in _brokers(uri, option, **silent)
     ]
-    for base in bases:
-        if base.scheme not in ("amqp", "amqps"):
-            problem = f"begins with {base.scheme}://, not with amqp:// or amqps://"
-            raise ConfigError(option, problem, SOURCE)
     return tuple(base.but(**over) for base in bases or [Endpoint(**silent)])
 
 
-def _brokers(uri: str, option: str, **silent: Any) -> list[Endpoint]:
+def _brokers(uri: str, option: str, **how: Any) -> list[Endpoint]:
     """Those that a URI names; what is wrong with it is told as what an option says."""
     try:
-        return parse_uri(uri, option, **silent)
+        return parse_uri(uri, option, **how)
     except ConfigError as error:
         if error.source == option:  # a parameter of it
             raise
         raise ConfigError(error.option, error.problem, SOURCE) from None
 
 
-def _management(values: Mapping[str, Any]) -> Endpoint | None:
+def _management(values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    """Where it may be, in order; a user is "" where the URI names none."""
     uri, url = values["managementUri"], values["managementUrl"]
     if uri and url:
         raise ConfigError(
             "managementUrl", "is the same as 'managementUri': give one of them", SOURCE
         )
-    if not (uri or url):
-        return None
     option = "managementUri" if uri else "managementUrl"
-    found = _brokers(uri or url, option)[0]
-    if found.scheme not in ("http", "https"):
-        problem = f"begins with {found.scheme}://, not with http:// or https://"
-        raise ConfigError(option, problem, SOURCE)
-    return found
+    how = {"kind": HTTP, "user": "", "password": ""}
+    said = uris(uri or url) if uri or url else []
+    return tuple(each for text in said for each in _brokers(text, option, **how))
 
 
 #: Of the source, what is said to whoever gives it an option of the sink's.
@@ -326,7 +319,8 @@ class SourceOptions:
     endpoints: tuple[Endpoint, ...]
     queues: tuple[str, ...]
     ledger: str | None
-    management_uri: Endpoint | None
+    #: Of the management API, as far as it is said.
+    management: tuple[Endpoint, ...]
     max_messages: int | None
     max_bytes: int | None
     min_partitions: int | None
@@ -354,7 +348,7 @@ class SourceOptions:
             endpoints=endpoints(given, values),
             queues=queues,
             ledger=values["ledger"],
-            management_uri=_management(values),
+            management=_management(values),
             max_messages=values["maxMessagesPerTrigger"],
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],

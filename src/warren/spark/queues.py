@@ -1,83 +1,51 @@
-"""Which queues there are, what kind they are, and how many messages wait in them."""
+"""Which queues a query reads, what kind they are, and how many messages wait in them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import Any
-from urllib.parse import quote
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_questions import count_ready, queue_kind
-from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE
-from warren.client.endpoint import Endpoint
-from warren.client.management import Management
 from warren.errors import (
-    ApiLoginRefused,
-    ApiRefused,
-    ApiTimedOut,
-    ApiUnreachable,
-    ApiUntrusted,
     ConfigError,
-    ConnectionLost,
     KindUnknown,
     ManagementError,
     NotFound,
-    NotManagement,
-    NotSingleActive,
-    OtherBroker,
     PreconditionFailed,
     QueueAutoDeletes,
     QueueMissing,
 )
+from warren.spark.listing import Listing, why
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plan import is_pattern
-from warren.spark.returns import dead_letters, said_limit, warn_of_limit
+from warren.spark.queue_info import QueueInfo
+from warren.spark.returns import warn_of_limit
 from warren.spark.stream import STREAM
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    """What is known of a queue; kind "" if it is not there."""
-
-    name: str
-    kind: str = ""
-    single_active: bool = False
-    auto_delete: bool = False
-    #: As far as it is said: after how many returns a quorum queue drops a message.
-    delivery_limit: int | None = None
-    #: What it drops goes to a dead-letter exchange.
-    dead_letters: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """May it count deliveries? Of one that is not there yet nobody knows."""
-        return self.kind != "classic"
-
-    @property
-    def mode(self) -> str:
-        """How a drain holds it alone; raises NotSingleActive."""
-        if self.single_active:
-            return SINGLE_ACTIVE
-        if self.kind == "quorum":
-            raise NotSingleActive(self.name)
-        return EXCLUSIVE
+#: Who looks this often sees when a queue goes; else it may have come back as another kind.
+_SEEN_S = 60.0
 
 
 class Catalog:
     """The queues that the option ``queues`` means, asked anew each time: new ones are found."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options
+        self._clock = clock
+        self._link: BlockingConnection | None = None
+        self._looked_at = clock()
         self._listing = Listing(options)
         self._known: dict[str, QueueInfo] = {}
         self._warned = False
         #: Quorum queues that were looked at for a delivery limit.
         self._weighed: set[str] = set()
+        #: Those that may be of another kind by now.
+        self._doubted: set[str] = set()
         #: Queues whose node is down.
         self._down: set[str] = set()
 
@@ -86,14 +54,14 @@ class Catalog:
 
         Raises QueueAutoDeletes, KindUnknown.
         """
-        self._listing.cluster = str(link.session.server_properties.get("cluster_name") or "")
+        self._doubt_after_a_gap(link)
         names = [name for name in self._options.queues if not is_pattern(name)]
         patterns = [name for name in self._options.queues if is_pattern(name)]
         if patterns:
             self._list(patterns)
         for name in names:
-            if name not in self._known or not self._known[name].kind:
-                self._known[name] = self._ask(link, name)
+            if name in self._doubted or name not in self._known or not self._known[name].kind:
+                self._learn(self._ask(link, name))
         self._require_lasting()
         self._warn_of_limits(link)
         if not self._known and not self._warned:
@@ -128,6 +96,7 @@ class Catalog:
                 self._down.add(name)
             else:
                 self._known[name] = QueueInfo(name)
+                self._listing.forget()
                 self.require_there(name)
         return ready
 
@@ -135,6 +104,21 @@ class Catalog:
         """A queue is gone: raises QueueMissing if it was named and must be there."""
         if name in self._options.queues and not self._options.wait_for_queues:
             raise QueueMissing(name, self._options.endpoints[0].vhost)
+
+    def _doubt_after_a_gap(self, link: BlockingConnection) -> None:
+        """What nobody watched may have been deleted, and declared as another kind."""
+        now = self._clock()
+        if link is not self._link or now - self._looked_at > _SEEN_S:
+            self._doubted = set(self._known)
+            self._listing.begin(link)
+        self._link, self._looked_at = link, now
+
+    def _learn(self, info: QueueInfo) -> None:
+        if info.kind:
+            self._known[info.name] = info
+            self._doubted.discard(info.name)
+        else:  # its node is down; or it is gone, which ``ready`` sees as well
+            self._known.setdefault(info.name, info)
 
     def _list(self, patterns: list[str]) -> None:
         """New queues of the patterns; those that are gone go."""
@@ -194,112 +178,3 @@ class Catalog:
         except ManagementError as error:
             user = self._options.endpoints[0].user
             raise KindUnknown(name, user, why(error), cut) from None
-
-
-class Listing:
-    """What the management API tells of the vhost's queues.
-
-    It goes and comes back with the broker. So once it has answered, a call that nobody answers is
-    a lost connection: who asked may ask again for a while.
-    """
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-        self._answered = False
-        #: The broker's, as AMQP tells it; "": it does not.
-        self.cluster = ""
-
-    def queues(self) -> list[QueueInfo]:
-        """All of them, without those that belong to one connection: nobody else may even count
-        what is in them. Raises ManagementError, ConnectionLost."""
-        rows: list[dict[str, Any]] = self._get(what="list queues")
-        return [_info(row) for row in rows if not row.get("exclusive")]
-
-    def queue(self, name: str) -> QueueInfo:
-        """One of them; raises ManagementError, ConnectionLost."""
-        return _info(self._get(name, what=f"look up queue '{name}'"))
-
-    def _get(self, *name: str, what: str) -> Any:
-        vhost = self._options.endpoints[0].vhost
-        with management(self._options) as api:
-            if self._options.management_uri is None and not self._answered:
-                self._require_same_broker(api)
-            try:
-                answer = api.get("queues", vhost, *name, what=what)
-            except ManagementError as error:
-                if self._answered and is_passing(error):
-                    raise ConnectionLost(api.address, why(error)) from None
-                raise
-        self._answered = True
-        return answer
-
-    def _require_same_broker(self, api: Management) -> None:
-        """Where it is was a guess: raises OtherBroker if that is surely another's.
-
-        Two of one name can't be told apart.
-        """
-        try:
-            told = api.get("overview", what="tell whose it is")
-        except ManagementError:
-            return  # what is wrong is told by the call that matters
-        found = told.get("cluster_name") if isinstance(told, dict) else None
-        if found and self.cluster and found != self.cluster:
-            raise OtherBroker(api.address, str(found), self.cluster)
-
-
-def _info(row: Mapping[str, Any]) -> QueueInfo:
-    arguments = row.get("arguments") or {}
-    return QueueInfo(
-        row["name"],
-        row.get("type") or arguments.get("x-queue-type") or "classic",
-        bool(arguments.get("x-single-active-consumer")),
-        bool(row.get("auto_delete")),
-        said_limit(row),
-        dead_letters(row),
-    )
-
-
-def management(options: SourceOptions) -> Management:
-    """The management API: with the broker's login, if it has none of its own, and its TLS."""
-    amqp = options.endpoints[0]
-    scheme = "https" if amqp.tls else "http"
-    at = options.management_uri or Endpoint(host=amqp.host, scheme=scheme)
-    own_login = options.management_uri is not None and at.user != "guest"
-    login = at if own_login else amqp
-    host = f"[{at.host}]" if ":" in at.host else at.host
-    url = f"{at.scheme}://{quote(login.user, safe='')}@{host}:{at.address[1]}"
-    return Management(
-        url,
-        password=login.password,
-        timeout_s=10.0,
-        ca_file=amqp.ca_file,
-        certificate=amqp.cert_file,
-        key=amqp.key_file,
-        verify=amqp.verify,
-    )
-
-
-def is_passing(error: ManagementError) -> bool:
-    """Whether the broker, or a proxy before it, may be on its way back."""
-    if isinstance(error, ApiRefused):
-        return error.status >= 500
-    return isinstance(error, ApiUnreachable | ApiTimedOut | NotManagement)
-
-
-def why(error: ManagementError) -> str:
-    """What is wrong, without remedies that are for a command line."""
-    match error:
-        case ApiUnreachable():
-            return f"nothing answers at {error.address}: {error.reason}"
-        case ApiTimedOut():
-            return f"{error.address} has not answered within {error.timeout_s:g} s"
-        case NotManagement():
-            return f"{error.address} is no management API: {error.what}"
-        case ApiUntrusted():
-            return (
-                f"the certificate of {error.address} is not to be trusted: {error.reason}; the "
-                "option tlsCaFile names the file of its authority"
-            )
-        case ApiLoginRefused():
-            return f"{error.address} does not let user '{error.user}' in: {error.reason}"
-    return str(error)

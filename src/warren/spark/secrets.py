@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from warren.client.endpoint import parse_uri
+from warren.client.endpoint import AMQP, HTTP, parse_uri
 from warren.errors import ConfigError
 
 #: Options that Spark shows, in lower case, and what they are called where it does not.
@@ -74,7 +74,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 def _has_password(uri: str) -> bool:
     try:
-        parse_uri(uri)
+        parse_uri(uri, kind=HTTP if uri.startswith("http") else AMQP)
     except ConfigError:
         # As far as the last @: a slip in the password must not hide that there is one.
         user = uri.rpartition("@")[0].partition("://")

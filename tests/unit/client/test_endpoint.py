@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.client.endpoint import Endpoint, parse_uri
+from warren.client.endpoint import HTTP, Endpoint, parse_uri
 from warren.errors import ConfigError
 
 
@@ -64,11 +64,16 @@ def test_a_password_that_is_not_encoded_is_not_quoted(uri: str) -> None:
         ("amqp://ann:secret@broker/shop@eu", "shop@eu"),
         ("amqp://broker/shop%40eu", "shop@eu"),
         ("amqp://broker/?name=ann@home", "/"),
-        ("http://broker:15672/#/queues", "/"),
     ],
 )
 def test_signs_that_no_password_needs_stay_what_they_are(uri: str, vhost: str) -> None:
     assert Endpoint.from_uri(uri).vhost == vhost
+
+
+def test_so_do_those_in_the_address_of_a_management_page() -> None:
+    [found] = parse_uri("http://broker:15672/#/queues", kind=HTTP)
+
+    assert (found.address, found.vhost) == (("broker", 15672), "/")
 
 
 def test_a_uri_says_how_tls_is_spoken() -> None:

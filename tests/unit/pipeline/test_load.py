@@ -212,7 +212,7 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
         ),
         (
             f"source:\n  managementUri: amqp://x\n{SMALL}",
-            ":2: managementUri: begins with amqp://, not with http:// or https://",
+            ":2: managementUri: 'amqp:...' does not begin with http:// or https://",
         ),
         (
             f"source:\n  managementUri: http://x?heartbeat=y\n{SMALL}",

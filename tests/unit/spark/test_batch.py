@@ -23,7 +23,7 @@ from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.kept import Kept
 from warren.spark.ledger.ledger import Ledger
-from warren.spark.queues import QueueInfo
+from warren.spark.queue_info import QueueInfo
 from warren.spark.read_plan import (
     KEPT_S,
     ReadPlan,

@@ -17,7 +17,7 @@ from warren.spark.ledger.files import LocalFiles
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
-from warren.spark.queues import QueueInfo
+from warren.spark.queue_info import QueueInfo
 
 LINK: Any = SimpleNamespace(is_open=True, abandon=lambda: None)
 

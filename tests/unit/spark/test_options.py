@@ -65,18 +65,25 @@ def test_url_is_another_name_of_uri() -> None:
 
 
 def test_the_management_api_too_may_be_named_so_that_spark_hides_it() -> None:
-    found = parse(managementUrl="http://ann:secret@mq:1234").management_uri
+    found = parse(managementUrl="http://ann:secret@mq:1234").management
 
-    assert found == parse(managementUri="http://ann:secret@mq:1234").management_uri
-    assert found is not None
-    assert (found.host, found.port, found.user) == ("mq", 1234, "ann")
+    assert found == parse(managementUri="http://ann:secret@mq:1234").management
+    assert [(at.host, at.port, at.user) for at in found] == [("mq", 1234, "ann")]
+
+
+@pytest.mark.parametrize("given", ["http://one,two:1234", "http://one, http://two:1234"])
+def test_the_management_api_may_be_at_several_places(given: str) -> None:
+    found = parse(managementUrl=given).management
+
+    assert [at.address for at in found] == [("one", 15672), ("two", 1234)]
 
 
 @pytest.mark.parametrize("name", ["managementUri", "managementUrl"])
 def test_what_is_wrong_with_the_management_api_names_the_option_that_was_given(name: str) -> None:
-    with pytest.raises(ConfigError, match="not with http") as failed:
-        parse(**{name: "amqp://mq"})
-    assert failed.value.option == name
+    for slip in ("amqp://mq", "mq:15672"):
+        with pytest.raises(ConfigError, match=r"does not begin with http://.*such as http:") as no:
+            parse(**{name: slip})
+        assert no.value.option == name
 
 
 @pytest.mark.parametrize("given", ["first", "Last", " next", "0", "17"])

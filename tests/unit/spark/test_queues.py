@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from warren.client.endpoint import Endpoint
 from warren.client.kinds import QueueKind
 from warren.errors import (
     ApiRefused,
@@ -24,14 +25,23 @@ from warren.errors import (
 )
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.listing import Listing, places
 from warren.spark.options import SourceOptions
 from warren.spark.plan import offset_of
-from warren.spark.queues import Catalog, Listing, QueueInfo
+from warren.spark.queue_info import QueueInfo
+from warren.spark.queues import Catalog
+from warren.testing import FakeClock
 
-LINK: Any = SimpleNamespace(session=SimpleNamespace(server_properties={}))
-HERE: Any = SimpleNamespace(
-    session=SimpleNamespace(server_properties={"cluster_name": "rabbit@here"})
-)
+
+def link_to(*, host: str = "mq", **server: str) -> Any:
+    """A connection to a broker that greets so."""
+    return SimpleNamespace(
+        session=SimpleNamespace(server_properties=server), endpoint=Endpoint(host=host)
+    )
+
+
+LINK = link_to()
+HERE = link_to(cluster_name="rabbit@here")
 STREAM = QueueKind("stream", single_active=False)
 CLASSIC = QueueKind("classic", single_active=False)
 QUORUM = QueueKind("quorum", single_active=False)
@@ -96,6 +106,40 @@ def test_the_kind_of_a_queue_that_stays_is_asked_once(monkeypatch: pytest.Monkey
         assert catalog.ready(LINK) == {"q": 5}
 
     assert broker.asked == ["q"]
+
+
+def test_it_is_asked_again_over_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker(monkeypatch, q=CLASSIC)
+    catalog = Catalog(options())
+    catalog.queues(LINK)
+    broker.queues["q"] = QUORUM
+
+    assert catalog.queues(link_to())["q"].kind == "quorum"
+
+
+def test_and_after_a_time_in_which_nobody_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, clock = Broker(monkeypatch, q=CLASSIC), FakeClock()
+    catalog = Catalog(options(), lambda: clock.monotonic_ms() / 1000)
+    catalog.queues(LINK)
+    broker.queues["q"] = QUORUM
+
+    clock.advance(50)
+    assert catalog.queues(LINK)["q"].kind == "classic"
+    clock.advance(61)
+    assert catalog.queues(LINK)["q"].kind == "quorum"
+
+
+def test_a_queue_whose_node_is_down_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker(monkeypatch, s=STREAM)
+    catalog = Catalog(options("s"))
+    catalog.queues(LINK)
+    del broker.queues["s"]
+
+    other = link_to()
+    assert catalog.queues(other)["s"].kind == "stream"
+
+    broker.queues["s"] = QUORUM  # it is back, and another one
+    assert catalog.queues(other)["s"].kind == "quorum"
 
 
 def test_a_stream_that_is_no_longer_named_is_read_as_one(
@@ -182,10 +226,6 @@ LIMITS = [
 ]
 
 
-def greeting(server: dict[str, str]) -> Any:
-    return SimpleNamespace(session=SimpleNamespace(server_properties=server))
-
-
 @pytest.mark.parametrize(("server", "arguments", "policy", "told"), LIMITS)
 def test_a_quorum_queue_that_would_drop_what_comes_back_is_told_once(
     monkeypatch: pytest.MonkeyPatch,
@@ -201,7 +241,7 @@ def test_a_quorum_queue_that_would_drop_what_comes_back_is_told_once(
     catalog = Catalog(options("a.*"))
 
     for _ in range(2):
-        catalog.queues(greeting(server))
+        catalog.queues(link_to(**server))
 
     assert_told(caplog, told)
 
@@ -237,7 +277,7 @@ def test_so_is_one_that_is_named(
     catalog = Catalog(options())
 
     for _ in range(2):
-        catalog.queues(greeting(server))
+        catalog.queues(link_to(**server))
 
     assert_told(caplog, told)
 
@@ -268,9 +308,12 @@ class Api:
 
     def __init__(self, cluster: str | None) -> None:
         self._cluster = cluster
+        #: How often it listed all queues.
+        self.lists = 0
 
-    def get(self, *path: str, what: str) -> Any:
+    def get(self, *path: str, what: str, query: Any = None) -> Any:
         if path != ("overview",):
+            self.lists += 1
             return [{"name": "q"}, {"name": "other"}]
         if self._cluster is None:
             raise ApiRefused(what, 401, "not for you")
@@ -281,7 +324,7 @@ class Api:
 def test_a_management_api_that_may_be_the_broker_s_is_asked(
     monkeypatch: pytest.MonkeyPatch, cluster: str | None
 ) -> None:
-    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(Api(cluster)))
+    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(Api(cluster)))
 
     assert list(Catalog(options("q*")).queues(HERE)) == ["q"]
 
@@ -290,9 +333,65 @@ def test_a_guessed_management_api_of_another_broker_is_not_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = Api("rabbit@there")
-    monkeypatch.setattr("warren.spark.queues.management", lambda _: nullcontext(other))
+    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(other))
 
     with pytest.raises(ConfigError, match=r"of another broker, of cluster 'rabbit@there'"):
         Catalog(options("q*")).queues(HERE)
     named = options("q*", managementUrl="http://mq:15672")  # who names it must know
     assert list(Catalog(named).queues(HERE)) == ["q"]
+
+
+# -- where, and how often ------------------------------------------------------------------------
+def test_without_a_word_it_is_looked_for_where_we_are_connected_and_then_at_the_others() -> None:
+    given = options("q*", uri="amqp://one,two,three")
+
+    found = places(given, Endpoint(host="two"))
+
+    assert [place.address for place in found] == [
+        ("two", 15672),
+        ("one", 15672),
+        ("three", 15672),
+    ]
+
+
+def test_a_node_whose_management_api_is_away_leaves_it_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def management(_: Any, at: Endpoint) -> Any:
+        asked.append(at.host)
+        return nullcontext(Away() if at.host == "one" else Api("rabbit@here"))
+
+    monkeypatch.setattr("warren.spark.listing.management", management)
+
+    found = Catalog(options("q*", uri="amqp://one,two")).queues(link_to(host="one"))
+
+    assert (list(found), asked) == (["q"], ["one", "two"])
+
+
+class Away:
+    """A management API that nobody reaches."""
+
+    address = "http://one:15672"
+
+    def get(self, *path: str, what: str, query: Any = None) -> Any:
+        raise ApiUnreachable(self.address, "refused")
+
+
+def test_a_list_is_good_for_a_moment_or_until_a_queue_of_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api, broker = Api("rabbit@here"), Broker(monkeypatch, q=CLASSIC)
+    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(api))
+    catalog = Catalog(options("q*"))
+    for _ in range(50):
+        catalog.queues(HERE)
+        assert catalog.ready(HERE) == {"q": 5}
+    assert api.lists == 1
+
+    del broker.queues["q"]
+    catalog.ready(HERE)
+    catalog.queues(HERE)
+
+    assert api.lists == 2

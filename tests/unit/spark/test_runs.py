@@ -16,7 +16,7 @@ from warren.spark.drain.job import Range
 from warren.spark.drain.runs import new_source, run_of
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
-from warren.spark.queues import QueueInfo
+from warren.spark.queue_info import QueueInfo
 
 
 @pytest.fixture
