@@ -66,6 +66,27 @@ def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
     assert [channel.count(queue) for queue in queues] == [0, 0]
 
 
+def test_a_stream_of_the_cluster_publishes_what_a_batch_of_it_drains(
+    driver: Driver,
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    queue, to = name("cluster"), name("sent-on")
+    for each in (queue, to):
+        channel.declare(each, durable=True)
+    publish(channel, queue, range(COUNT))
+    where = {"uri": broker.url, "folder": str(tmp_path)}
+
+    driver.run("send_on", queue=queue, to=to, **where)
+    assert [channel.count(each) for each in (queue, to)] == [0, COUNT]
+    found = driver.run("drain", queue=to, **where)
+
+    assert found["numbers"] == list(range(COUNT))  # of one queue, by one task
+    assert channel.count(to) == 0
+
+
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)
 def test_a_ledger_in_an_object_store_serves_driver_and_executors(
     broker: TestBroker,

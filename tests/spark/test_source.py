@@ -55,6 +55,26 @@ def test_all_messages_of_queues_are_in_the_table_once_over_several_runs(
 
 
 @on_one_broker
+def test_a_query_for_what_is_available_now_leaves_what_comes_later(
+    query: Query, channel: Channel, queue: str
+) -> None:
+    publish(channel, queue, range(10))
+    batches: list[int] = []
+
+    def write(batch: DataFrame, _: int) -> None:
+        batches.append(batch.count())
+        if len(batches) < 5:  # else it might never end
+            publish(channel, queue, range(5))
+
+    rows = query.frame(queue, maxMessagesPerTrigger=5).writeStream.foreachBatch(write)
+    rows = rows.option("checkpointLocation", str(query.folder / "checkpoint"))
+    rows.trigger(availableNow=True).start().awaitTermination(120)
+
+    assert batches == [5, 5]
+    assert channel.count(queue) == 10
+
+
+@on_one_broker
 def test_a_message_comes_with_all_its_properties(
     query: Query, channel: Channel, queue: str
 ) -> None:

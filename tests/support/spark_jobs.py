@@ -47,6 +47,30 @@ def read_queues(
     return {"numbers": numbers}
 
 
+def send_on(spark: SparkSession, *, uri: str, queue: str, to: str, folder: str) -> dict[str, Any]:
+    """Stream all that is in a queue into another one."""
+    rows = warren.spark.read_queues(spark, queue, uri=uri, ledger=f"{folder}/ledger")
+    query = (
+        rows.select("body")
+        .writeStream.format("rabbitmq")
+        .option("uri", uri)
+        .option("routingKey", to)
+        .option("checkpointLocation", f"{folder}/sent")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return {}
+
+
+def drain(spark: SparkSession, *, uri: str, queue: str, folder: str) -> dict[str, Any]:
+    """What is in a queue, taken by one batch read; in the order of offsets."""
+    ledger = f"{folder}/batch-ledger"
+    rows = warren.spark.read_queues(spark, queue, uri=uri, ledger=ledger, stream=False)
+    taken = rows.orderBy("offset").selectExpr("cast(cast(body as string) as int) as number")
+    return {"numbers": [row.number for row in taken.collect()]}
+
+
 def run_pipeline(spark: SparkSession, *, file: str, uri: str) -> dict[str, Any]:
     """All that is in the queues of a pipeline's file."""
     total = Run.from_file(file, url=uri).run(once=True)
@@ -59,7 +83,10 @@ def executors(spark: SparkSession) -> dict[str, Any]:
     return {"count": len(tracker.getExecutorInfos()) - 1}
 
 
-JOBS = {job.__name__: job for job in (write_numbers, read_queues, run_pipeline, executors)}
+JOBS = {
+    job.__name__: job
+    for job in (write_numbers, read_queues, send_on, drain, run_pipeline, executors)
+}
 
 
 def main(master: str, folder: str) -> None:
