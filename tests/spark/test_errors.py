@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import warren
 from tests.spark.queries import Query
+from tests.support.wire import Channel
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -39,6 +41,21 @@ def test_a_missing_queue_is_told_without_a_traceback(
         words = told(action)
         assert "no queue 'nowhere' in vhost '/': declare it" in words
         assert "Traceback" not in words
+
+
+def test_a_schema_without_columns_takes_nothing(
+    spark: SparkSession, embedded: warren.Broker, wire: Channel, tmp_path: Path
+) -> None:
+    wire.declare("columnless")
+    wire.publish("columnless", b"x")
+    wire.sync()
+    options = {"url": embedded.url, "ledger": str(tmp_path / "ledger"), "queues": "columnless"}
+    reader = spark.read.format("rabbitmq").options(**options).schema(StructType([]))
+
+    words = told(lambda: reader.load().count())
+
+    assert "names no column: leave it out" in words
+    assert wire.count("columnless") == 1
 
 
 def test_rows_that_are_not_taken_are_told_without_a_traceback(

@@ -22,7 +22,12 @@ class Selection:
     """Which columns, in which order; pickled to every task."""
 
     def __init__(self, schema: StructType) -> None:
-        """Raises ConfigError for what is no column of a message."""
+        """Raises ConfigError for what is no column of a message, and for no column at all."""
+        if not schema.fields:  # Arrow has no rows without columns: all would be taken, none given
+            raise ConfigError(
+                "schema", "names no column: leave it out to get all of them, or name those you "
+                'need, as in .schema("queue STRING, body BINARY")', SOURCE,
+            )  # fmt: skip
         self._schema = to_arrow_schema(schema, timezone="UTC")
         for field in self._schema:
             _check(field)

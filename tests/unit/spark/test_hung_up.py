@@ -12,7 +12,8 @@ RUNNER = """
 from pyspark.sql.types import StructType
 from warren.spark.source import QueueStreamReader
 
-reader = QueueStreamReader({{"queues": "orders", "ledger": "nowhere"}}, StructType())
+schema = StructType().add("queue", "string")
+reader = QueueStreamReader({{"queues": "orders", "ledger": "nowhere"}}, schema)
 try:
     try:
         raise {first}

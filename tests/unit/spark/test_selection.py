@@ -48,3 +48,10 @@ def test_a_column_of_another_type_is_refused_with_the_right_one() -> None:
 def test_a_property_may_be_missing_whatever_the_schema_says() -> None:
     with pytest.raises(ConfigError, match="'type' can't be NOT NULL"):
         Selection(schema(("type", t.StringType(), False)))
+
+
+def test_a_schema_without_columns_is_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        ConfigError, match=r'names no column: leave it out.*\.schema\("queue STRING'
+    ):
+        Selection(schema())
