@@ -100,7 +100,7 @@ class QueueReader(DataSourceReader):
             if options.max_bytes is not None:
                 means = self._means(link, start, ready, queues)
                 ready = shares_of_octets(ready, means, options.max_bytes)
-        ready = shares(ready, options.max_messages)
+        ready = shares(ready, options.max_messages, sum(start.values()))
         end = {queue: start[queue] + count for queue, count in ready.items()}
         begin = start | {queue: each.starts[0] for queue, each in kept.items()}
         found = []

@@ -28,13 +28,18 @@ def source_of(offset: Mapping[str, Any]) -> str:
     return str(offset.get("source", ""))
 
 
-def shares(ready: Mapping[str, int], limit: int | None) -> dict[str, int]:
+def shares(ready: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
     """How many messages each queue gives: all, or the same number each until the limit is reached.
 
-    A queue with few messages gives them all and leaves its share to the others.
+    A queue with few messages gives them all and leaves its share to the others. Where there is less
+    than one for each, ``turn``, how many they have given before, says whose turn it is.
     """
     if limit is None or sum(ready.values()) <= limit:
         return dict(ready)
+    some = sorted(queue for queue, count in ready.items() if count)
+    if limit < len(some):
+        taking = [some[(turn + place) % len(some)] for place in range(limit)]
+        return dict.fromkeys(ready, 0) | dict.fromkeys(taking, 1)
     given: dict[str, int] = {}
     left = limit
     waiting = sorted(ready.items(), key=lambda item: (item[1], item[0]))
@@ -85,7 +90,7 @@ def latest(
     given = {queue: max(0, count) for queue, count in there.items()}
     if octets is not None and means is not None:
         given = shares_of_octets(given, means, octets)
-    given = shares(given, limit)
+    given = shares(given, limit, sum(start.values()))
     ends = {queue: start.get(queue, 0) + count for queue, count in given.items()}
     # A queue that is not read any more keeps its place: it may come back.
     return {**start, **ends}

@@ -46,6 +46,36 @@ def test_no_queue_waits_while_another_gives_much_more(ready: dict[str, int], lim
         assert max(given.values()) <= min(held_back) + 1
 
 
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 9), min_size=1),
+    st.sets(st.sampled_from("abcdefgh")),
+    st.integers(1, 8),
+    st.integers(0, 99),
+)
+def test_no_queue_waits_for_ever_whatever_others_have(
+    backlog: dict[str, int], busy: set[str], limit: int, before: int
+) -> None:
+    """``busy``: queues to which messages come faster than they are read."""
+    ready, positions = dict(backlog), {"a": before}
+    for _ in range(sum(backlog.values()) * len(backlog)):
+        ends = latest(positions, ready, limit=limit)
+        taken = {queue: ends[queue] - positions.get(queue, 0) for queue in ready}
+        assert sum(taken.values()) == min(limit, sum(ready.values()))
+        ready = {queue: count - taken[queue] for queue, count in ready.items()}
+        ready |= {queue: 1_000 for queue in busy if queue in ready}
+        positions = ends
+
+    assert [queue for queue in ready.keys() - busy if ready[queue]] == []
+
+
+def test_queues_take_turns_where_there_is_less_than_one_message_for_each() -> None:
+    ready, taken = dict.fromkeys("abcde", 100), list[str]()
+    for turn in range(0, 10, 2):
+        taken += [queue for queue, count in shares(ready, 2, turn).items() if count]
+
+    assert sorted(taken) == sorted("abcde" * 2)
+
+
 def test_a_batch_ends_behind_what_is_ready() -> None:
     assert latest({"a": 10}, {"a": 5, "b": 3}, limit=None) == {"a": 15, "b": 3}
 
