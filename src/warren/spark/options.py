@@ -23,7 +23,14 @@ def _text(value: str) -> str:
     return value
 
 
-def whole(least: int) -> Callable[[str], int]:
+def _filled(value: str) -> str:
+    """Text that says something: without it, another broker or folder would be taken in silence."""
+    if not value.strip():
+        raise ValueError("it is blank, as when a variable is not set; fill it in or leave it out")
+    return value
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     def parse(value: str) -> int:
         try:
             number = int(value)
@@ -31,6 +38,8 @@ def whole(least: int) -> Callable[[str], int]:
             raise ValueError("must be a whole number") from None
         if number < least:
             raise ValueError(f"must be at least {least}")
+        if most is not None and number > most:
+            raise ValueError(f"must be at most {most}")
         return number
 
     return parse
@@ -87,7 +96,7 @@ def _name(value: str) -> str:
 
 
 def _ledger(value: str) -> str:
-    if value.startswith("~"):
+    if _filled(value).startswith("~"):
         raise ValueError(
             "write the whole path; ~ is another folder for each user, and executors may be others"
         )
@@ -140,24 +149,24 @@ class Option:
 
 #: Where the broker is: the same for the source and the sink.
 CONNECTION: tuple[Option, ...] = (
-    Option("uri", _text, "`amqp://host:port/vhost`, or `amqps://`, with the "
+    Option("uri", _filled, "`amqp://host:port/vhost`, or `amqps://`, with the "
            "parameters of [the client's URLs](client.md); several, separated by commas, are tried "
            "in order", secret=True),
-    Option("url", _text, "the same, which Spark hides: the one for "
+    Option("url", _filled, "the same, which Spark hides: the one for "
            "`amqp://user:password@host:port/vhost`",
            secret=True),
-    Option("host", _text, "instead of `uri`", "127.0.0.1"),
-    Option("port", whole(1), "instead of `uri`", shown="5672, with TLS 5671"),
+    Option("host", _filled, "instead of `uri`", "127.0.0.1"),
+    Option("port", whole(1, 65_535), "instead of `uri`", shown="5672, with TLS 5671"),
     Option("vhost", _text, "instead of `uri`", "/"),
-    Option("user", _text, "instead of `uri`, or of the name in it", "guest"),
+    Option("user", _filled, "instead of `uri`, or of the name in it", "guest"),
     Option("password", _text, "instead of `uri`, or of the password in it", "guest", secret=True),
     Option("heartbeat", whole(0), "seconds between signs of life; 0: none", 10),
     Option("connectTimeoutMs", whole(1), "how long to wait for a connection", 15_000),
     Option("tls", _flag, "speak TLS", False, shown="true with `amqps://`"),
-    Option("tlsCaFile", _text, "the authority that signed the broker's certificate",
+    Option("tlsCaFile", _filled, "the authority that signed the broker's certificate",
            shown="the system's"),
-    Option("tlsCertFile", _text, "this client's certificate"),
-    Option("tlsKeyFile", _text, "its key"),
+    Option("tlsCertFile", _filled, "this client's certificate"),
+    Option("tlsKeyFile", _filled, "its key"),
     Option("tlsVerify", _flag, "check the broker's certificate and name", True),
 )  # fmt: skip
 
@@ -165,11 +174,11 @@ CONNECTION: tuple[Option, ...] = (
 READING: tuple[Option, ...] = (
     Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
     Option("ledger", _ledger, "a folder, or a URI, that every executor can reach"),
-    Option("managementUri", _text, "where the management API is, for patterns and for users who "
+    Option("managementUri", _filled, "where the management API is, for patterns and for users who "
            "may not configure the queues; several, separated by commas, are tried in order",
            shown="http://host:15672, with TLS https://host:15671", secret=True),
-    Option("managementUrl", _text, "the same as `managementUri`, which Spark hides: the one for a "
-           "password", secret=True),
+    Option("managementUrl", _filled, "the same as `managementUri`, which Spark hides: the one for "
+           "a password", secret=True),
     Option("maxMessagesPerTrigger", whole(1), "the most messages of one micro-batch",
            shown="no limit"),
     Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",

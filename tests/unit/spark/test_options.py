@@ -200,6 +200,32 @@ def test_a_value_that_can_not_be_used_names_its_option(name: str, value: str) ->
     assert "could not convert" not in str(failed.value)
 
 
+@pytest.mark.parametrize("value", ["", " "])
+@pytest.mark.parametrize(
+    "name",
+    ["uri", "url", "host", "user", "ledger", "managementUri", "managementUrl",
+     "tlsCaFile", "tlsCertFile", "tlsKeyFile"],
+)  # fmt: skip
+def test_an_option_that_is_blank_is_taken_for_a_variable_that_is_not_set(
+    name: str, value: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name} .* is blank, as when a variable is not set"):
+        parse(**{name: value})
+
+
+def test_what_may_be_blank_is_taken() -> None:
+    (endpoint,) = parse(password="").endpoints
+    assert endpoint.password == ""
+    assert SinkOptions.parse({"exchange": "", "routingKey": "", "contentType": ""}).exchange == ""
+
+
+@pytest.mark.parametrize(("port", "problem"), [("65536", "at most 65535"), ("0", "at least 1")])
+def test_a_port_that_can_not_be_is_refused(port: str, problem: str) -> None:
+    assert parse(port="65535").endpoints[0].port == 65_535
+    with pytest.raises(ConfigError, match=f"^port .*'{port}' can't be used: must be {problem}$"):
+        parse(port=port)
+
+
 def test_sizes_and_spans_have_units() -> None:
     options = parse(maxBytesPerTrigger="64m", ledgerRetention="10m")
 
