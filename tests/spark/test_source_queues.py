@@ -26,11 +26,13 @@ from warren.errors import (
     ApiTimedOut,
     ApiUnreachable,
     ApiUntrusted,
+    ConfigError,
     KindUnknown,
     ManagementError,
     NotManagement,
     NotSingleActive,
     QueueAutoDeletes,
+    QueueExclusive,
     ReadRefused,
 )
 from warren.spark.batch import QueueReader
@@ -121,6 +123,38 @@ def test_a_pattern_leaves_out_what_belongs_to_a_connection(
     channel.sync()
 
     assert begin({**given, "queues": f"{stem}.*"}) == {ours: 1}
+
+
+@pytest.mark.parametrize("peek", ["true", "false"])
+def test_one_that_is_named_is_refused_with_the_remedy(
+    given: dict[str, str], channel: Channel, name: Callable[..., str], peek: str
+) -> None:
+    theirs = name("theirs")
+    channel.declare(theirs, exclusive=True)
+
+    for way in (lambda: begin(given | {"queues": theirs}),
+                lambda: read(given | {"queues": theirs, "peek": peek})):  # fmt: skip
+        with pytest.raises(QueueExclusive, match=f"'{theirs}'.* without the exclusive flag, or gi"):
+            way()
+
+
+# -- names that look like patterns ---------------------------------------------------------------
+def test_a_queue_that_is_called_as_a_pattern_is_told_with_the_way_to_write_it(
+    given: dict[str, str], channel: Channel, name: Callable[..., str]
+) -> None:
+    queue = name("jobs[1]")
+    assert begin({**given, "queues": queue}) == {}  # it may come
+    channel.declare(queue)
+
+    with pytest.raises(ConfigError) as refused:
+        begin({**given, "queues": f"nothing-*,{queue}"})
+    assert f"'{queue}' is a pattern, and no queue fits it" in str(refused.value)
+    assert str(refused.value).endswith(f"written '{queue.replace('[', '[[]')}'")
+    assert begin({**given, "queues": queue.replace("[", "[[]")}) == {queue: 0}
+
+    other = queue.replace("[1]", "1")
+    channel.declare(other, arguments={"x-expires": 60_000})
+    assert begin({**given, "queues": queue}) == {other: 0}
 
 
 # -- delivery limits -----------------------------------------------------------------------------

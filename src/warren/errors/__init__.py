@@ -28,8 +28,8 @@
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
                                       ReadTooOld  LoadedTwice
-        QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  NotSingleActive
-        KindUnknown  OffsetGone  StreamReplaced  ReadRefused
+        QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  QueueExclusive
+        NotSingleActive  KindUnknown  OffsetGone  StreamReplaced  ReadRefused
       RowsNotTaken                    a Spark sink publishes where nothing is there
       PipelineStopped                 a pipeline could not go on
       DecodeFailed                    a body that is not what its properties say
@@ -153,6 +153,7 @@ from warren.errors.spark import (
     PackageMissing,
     QueueAutoDeletes,
     QueueBusy,
+    QueueExclusive,
     QueueMissing,
     QueueUnavailable,
     ReadRefused,
@@ -240,6 +241,7 @@ __all__ = [
     "PublisherBlocked",
     "QueueAutoDeletes",
     "QueueBusy",
+    "QueueExclusive",
     "QueueMissing",
     "QueueUnavailable",
     "ReadRefused",

@@ -219,6 +219,21 @@ class QueueAutoDeletes(SourceError):
         )
 
 
+class QueueExclusive(SourceError):
+    """A queue that belongs to one connection."""
+
+    def __init__(self, queue: str, vhost: str) -> None:
+        super().__init__(queue, vhost)
+        self.queue, self.vhost = queue, vhost
+
+    def __str__(self) -> str:
+        return (
+            f"queue '{self.queue}' in vhost '{self.vhost}' is exclusive: only the connection that "
+            "declared it may read it, and it goes with that one. Declare it without the exclusive "
+            "flag, or give Spark a queue of its own bound to the same exchange"
+        )
+
+
 class QueueUnavailable(SourceError):
     """The node of a cluster that a queue lives on is down."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from glob import escape
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_questions import count_ready, queue_kind
@@ -16,7 +17,9 @@ from warren.errors import (
     NotFound,
     PreconditionFailed,
     QueueAutoDeletes,
+    QueueExclusive,
     QueueMissing,
+    ResourceLocked,
 )
 from warren.spark.listing import Listing, why
 from warren.spark.options import SOURCE, SourceOptions
@@ -52,7 +55,7 @@ class Catalog:
     def queues(self, link: BlockingConnection) -> dict[str, QueueInfo]:
         """All of them; a queue that is not there yet has no kind.
 
-        Raises QueueAutoDeletes, KindUnknown.
+        Raises QueueAutoDeletes, QueueExclusive, KindUnknown.
         """
         self._doubt_after_a_gap(link)
         names = [name for name in self._options.queues if not is_pattern(name)]
@@ -127,10 +130,13 @@ class Catalog:
         except ManagementError as error:
             raise ConfigError(
                 "queues",
-                f"a pattern needs the management API, which can't be asked ({why(error)}): say "
-                "where it is with the option managementUrl, or name the queues one by one",
+                f"the pattern '{patterns[0]}' needs the management API, which can't be asked "
+                f"({why(error)}): say where it is with the option managementUrl, or name the "
+                "queues one by one",
                 SOURCE,
             ) from None
+        for pattern in patterns:
+            _require_no_name(pattern, found)
         plain = {name: info for name, info in self._known.items() if name in self._options.queues}
         self._known = {
             name: info
@@ -159,6 +165,8 @@ class Catalog:
             kind = queue_kind(link, name)
         except NotFound:
             return QueueInfo(name)
+        except ResourceLocked:
+            raise QueueExclusive(name, self._options.endpoints[0].vhost) from None
         except PreconditionFailed:
             return self._look_up(name, cut=True)
         if kind is None:  # users who only read may not configure queues, so they are not told
@@ -178,3 +186,15 @@ class Catalog:
         except ManagementError as error:
             user = self._options.endpoints[0].user
             raise KindUnknown(name, user, why(error), cut) from None
+
+
+def _require_no_name(pattern: str, found: Mapping[str, QueueInfo]) -> None:
+    """Raises ConfigError if a queue is called just as the pattern, which finds neither it nor any
+    other."""
+    if pattern in found and not any(fnmatchcase(name, pattern) for name in found):
+        raise ConfigError(
+            "queues",
+            f"'{pattern}' is a pattern, and no queue fits it; the queue of just that name is "
+            f"written '{escape(pattern)}'",
+            SOURCE,
+        )
