@@ -27,7 +27,7 @@
       SourceError                     a Spark source can't go on
         LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
-                                      ReadTooOld  LoadedTwice
+                                      ReadTooOld  ReadByAnother  LoadedTwice
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  QueueExclusive
         NotSingleActive  KindUnknown  OffsetGone  StreamReplaced  ReadRefused
       RowsNotTaken                    a Spark sink publishes where nothing is there
@@ -156,6 +156,7 @@ from warren.errors.spark import (
     QueueExclusive,
     QueueMissing,
     QueueUnavailable,
+    ReadByAnother,
     ReadRefused,
     ReadTooOld,
     RowsNotTaken,
@@ -244,6 +245,7 @@ __all__ = [
     "QueueExclusive",
     "QueueMissing",
     "QueueUnavailable",
+    "ReadByAnother",
     "ReadRefused",
     "ReadTooOld",
     "Refusal",

@@ -117,6 +117,22 @@ class LoadedTwice(LedgerError):
         )
 
 
+class ReadByAnother(LedgerError):
+    """Rows that a DataFrame has not read yet were read by another ``load()``."""
+
+    def __init__(self, place: str, queue: str, at: int) -> None:
+        super().__init__(place, queue, at)
+        self.place, self.queue, self.at = place, queue, at
+
+    def __str__(self) -> str:
+        return (
+            f"another load() has since read the rows of queue '{self.queue}' from offset {self.at} "
+            "on, which this DataFrame has not (an action such as take() or show() reads a part "
+            "only): load() again with the option replay=true, which begins with all rows that the "
+            f"ledger {self.place} keeps, or without it for what is in the queue now"
+        )
+
+
 class LedgerMismatch(LedgerError):
     """A segment does not fit the offsets that Spark asks for."""
 

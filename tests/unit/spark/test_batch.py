@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tests.unit.spark.model_broker import Model
-from warren.errors import ConfigError, LedgerGone, LedgerPruned, ReadTooOld
+from warren.errors import ConfigError, LedgerGone, LedgerPruned, ReadByAnother, ReadTooOld
 from warren.spark.batch import QueueReader
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
@@ -132,6 +132,24 @@ def test_a_replay_that_is_planned_again_reads_the_same(script: Script) -> None:
     script.publish(b"d")
 
     assert script.action(script.load(token, replay="1"))() == expected
+
+
+@pytest.mark.parametrize("later", [0, 9], ids=["the rest", "the rest and more"])
+def test_what_another_load_has_read_since_an_action_took_a_part_is_told(
+    script: Script, later: int
+) -> None:
+    script.publish(*[b"%d" % number for number in range(9)])
+    reader = script.load()
+    (task,) = reader.partitions()
+    ledger = Ledger.at(str(script.folder))
+    list(reader.drain(ledger, task.run).rows([Range("q", 0, 3)]))  # as take() does
+    script.publish(*[b"later"] * later)
+    assert script.read()[0] == (3, b"3")
+
+    with pytest.raises(ReadByAnother, match=r"from offset 3 on.* load\(\) again .*replay=true"):
+        script.action(reader)()
+
+    assert len(script.read(replay="true")) == 9 + later
 
 
 def test_a_read_that_found_nothing_finds_nothing_again(script: Script) -> None:

@@ -129,8 +129,9 @@ class Drain:
 
     def _written(self, job: Job) -> Iterator[Segment]:
         """The rows that the ledger has by now, from where we are."""
-        for segment in self._ledger.chain(job.queue, job.at, job.range.end):
-            require_ours(segment, self._run, self._ledger.place, own_only=self._own_only)
+        place, own_only = self._ledger.place, self._own_only
+        ours = partial(require_ours, run=self._run, place=place, own_only=own_only)
+        for segment in self._ledger.chain(job.queue, job.at, job.range.end, require=ours):
             job.at, job.held = segment.end, []
             job.part = self._parts.after(segment)
             yield segment

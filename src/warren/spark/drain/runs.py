@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from warren.errors import LedgerInUse, LoadedTwice
+from warren.errors import LoadedTwice, ReadByAnother
 from warren.spark.ledger.segment import Segment
 
 _BETWEEN = "/"
@@ -22,7 +22,7 @@ def run_of(query: str, source: str) -> str:
 
 
 def require_ours(segment: Segment, run: str, place: str, *, own_only: bool) -> None:
-    """Raises LedgerInUse or LoadedTwice if a segment is not for this run to read.
+    """Raises ReadByAnother or LoadedTwice if a segment is not for this run to read.
 
     A query takes over what an earlier one left in its ledger, and what it has written itself
     before its first offsets were lost. What another source of the same query has made since is
@@ -31,7 +31,7 @@ def require_ours(segment: Segment, run: str, place: str, *, own_only: bool) -> N
     if segment.run == run:
         return
     if own_only:
-        raise LedgerInUse(place, segment.run, run)
+        raise ReadByAnother(place, segment.queue, segment.start)
     query, _, source = run.partition(_BETWEEN)
     theirs, _, other = segment.run.partition(_BETWEEN)
     if source and other and query == theirs and segment.written_at >= _made_at(source):

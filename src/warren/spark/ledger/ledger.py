@@ -47,7 +47,7 @@ from __future__ import annotations
 import json
 import secrets
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -290,13 +290,24 @@ class Ledger:
             ]
         )
 
-    def chain(self, queue: str, start: int, end: int) -> Iterator[Segment]:
-        """The segments from ``start`` on, each read when it is asked for: they may be many."""
+    def chain(
+        self,
+        queue: str,
+        start: int,
+        end: int,
+        *,
+        require: Callable[[Segment], None] = lambda _: None,
+    ) -> Iterator[Segment]:
+        """The segments from ``start`` on, each read when it is asked for: they may be many.
+
+        ``require`` is told of each first: who made it says more than that it does not fit.
+        """
         at = start
         while at < end:
             segment = self.read(queue, at)
             if segment is None:
                 break
+            require(segment)
             if segment.queue != queue or segment.end > end or segment.end <= at:
                 raise LedgerMismatch(
                     self.place,
