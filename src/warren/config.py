@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,30 @@ def machine_bytes(limit: Path = CGROUP_LIMIT) -> int:
         return min(total, int(limit.read_text()))
     except (OSError, ValueError):  # there is none, or it is "max"
         return total
+
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def machine_cores(cgroups: Path = CGROUPS) -> int:
+    """The cores that this process may keep busy: of the machine, or of the container that it is."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not a Linux
+        cores = os.cpu_count() or 2
+    return max(1, min([cores, *_cores_granted(cgroups)]))
+
+
+def _cores_granted(cgroups: Path) -> Iterator[int]:
+    """What a container has a share of the time for, as either version of cgroups says it."""
+    for names in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        try:
+            words = " ".join((cgroups / name).read_text() for name in names).split()
+            quota, period = int(words[0]), int(words[1])
+        except (OSError, ValueError, IndexError):  # there is none, or it is "max"
+            continue
+        if quota > 0 and period > 0:
+            yield -(-quota // period)
 
 
 def _default_memory_limit() -> int:

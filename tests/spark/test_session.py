@@ -121,6 +121,35 @@ def test_what_spark_submit_was_told_holds(tmp_path: Path) -> None:
     ]
 
 
+_SPREAD = """
+import sys, warren.spark
+spark = warren.spark.session(master="local[7]")
+queues = [f"spread-{number}" for number in range(9)]
+rows = warren.spark.read_queues(spark, queues, uri=sys.argv[1], stream=False, peek=True)
+print(rows.rdd.getNumPartitions())
+"""
+
+
+@pytest.mark.spark
+def test_queues_are_spread_over_the_cores_that_the_session_has(
+    embedded: warren.Broker, wire: Channel
+) -> None:
+    for number in range(9):
+        wire.declare(f"spread-{number}")
+        wire.publish(f"spread-{number}", b"x")
+    wire.sync()
+
+    done = subprocess.run(
+        [sys.executable, "-c", _SPREAD, embedded.url],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+    assert done.stdout.splitlines() == ["7"], done.stderr
+
+
 @pytest.mark.spark
 def test_spark_shows_no_password_in_a_plan(spark: SparkSession, tmp_path: Path) -> None:
     rows = warren.spark.read_queues(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warren.config import BrokerConfig, machine_bytes
+from warren.config import BrokerConfig, machine_bytes, machine_cores
 from warren.errors import ConfigError
 
 
@@ -163,3 +163,38 @@ def test_a_container_counts_as_the_machine_that_it_is(tmp_path: Path) -> None:
     assert machine_bytes(limit) == whole > 0
     limit.write_text("1234567\n")
     assert machine_bytes(limit) == 1_234_567
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "10000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, 8),
+        ({"cpu.max": "1600000 100000\n"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "300000\n"}, 8),
+        ({"cpu.max": ""}, 8),
+        ({}, 8),
+    ],
+)
+def test_a_container_has_the_cores_that_it_was_granted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert machine_cores(tmp_path) == cores
+
+
+def test_where_no_process_is_bound_to_cores_all_of_the_machine_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+
+    assert machine_cores(tmp_path) == 64

@@ -14,9 +14,10 @@ from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import EXCLUSIVE
 from warren.errors import LedgerPruned
 from warren.spark.ahead import AHEAD, ahead
+from warren.spark.cores import default_tasks
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
-from warren.spark.driver import default_tasks, forget, mode_of, need_ledger
+from warren.spark.driver import forget, mode_of, need_ledger
 from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import SourceOptions

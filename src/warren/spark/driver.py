@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from warren.errors import (
     StreamReplaced,
     VhostRefused,
 )
+from warren.spark.cores import default_tasks
 from warren.spark.drain.job import Range
 from warren.spark.drain.runs import new_source
 from warren.spark.ledger.ledger import Ledger
@@ -305,8 +305,3 @@ def forget(ledger: Ledger, reached: Positions, retention_s: float) -> bool:
 def mode_of(info: QueueInfo) -> str:
     """How a queue is read; one that is gone is left to the drain, which will see."""
     return STREAM if info.kind == STREAM else info.mode
-
-
-def default_tasks() -> int:
-    """As many tasks as there are cores, as far as the driver's Python can tell."""
-    return os.cpu_count() or 2

@@ -184,7 +184,7 @@ READING: tuple[Option, ...] = (
     Option("maxBytesPerTrigger", _size, "about the most octets of bodies of one micro-batch",
            shown="no limit"),
     Option("minPartitions", whole(1), "tasks to spread the queues over",
-           shown="the cores of the driver's machine"),
+           shown="the cores, as far as they are [known](spark.md#on-a-cluster)"),
     Option("prefetch", whole(1), "the most unacknowledged messages of one queue", 20_000),
     Option("drainTimeoutMs", whole(1), "how long a drain waits for messages the broker "
            "announced", 5_000),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.config import machine_bytes
 from warren.errors import SparkMissing
+from warren.spark.cores import cores_told
 from warren.spark.heap import heap_for
 from warren.spark.home import quick_home, remove_with_java
 from warren.spark.interrupt import stop_queries_at_ctrl_c
@@ -92,7 +93,8 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     builder = SparkSession.builder.appName(app_name).config(map=settings)
     if _is_local(settings[MASTER]) and not java_runs():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with quick_home(Path(os.environ["JAVA_HOME"]), _local_dir(settings)) as home:
+        java = Path(os.environ["JAVA_HOME"])
+        with cores_told(settings[MASTER]), quick_home(java, _local_dir(settings)) as home:
             if home is not None and home.java_options:
                 # First: of two options that contradict each other, Java takes the last.
                 options = f"{home.java_options} {settings[_JAVA_OPTIONS]}"
