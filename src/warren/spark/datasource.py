@@ -11,6 +11,7 @@ from warren.spark.columns import DDL
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plainly import plainly
 from warren.spark.secrets import require_hidden
+from warren.spark.sink.options import require_broker
 
 
 @plainly
@@ -48,9 +49,11 @@ class RabbitDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         from warren.spark.sink.writer import BatchWriter
 
+        require_broker(self.options)
         return BatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
         from warren.spark.sink.writer import StreamWriter
 
+        require_broker(self.options)
         return StreamWriter(dict(self.options), schema, overwrite)

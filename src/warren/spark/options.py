@@ -16,6 +16,11 @@ from warren.errors import ConfigError
 from warren.spark.secrets import uris
 
 SOURCE = 'format("rabbitmq")'
+#: Spark (4.3) has room for them in a table of its catalog, and gives them to nobody.
+NOT_KEPT = (
+    "a table made with CREATE TABLE keeps no OPTIONS, for Spark drops those of sources written in "
+    "Python: use CREATE TEMPORARY VIEW name USING rabbitmq OPTIONS (...), which keeps them"
+)
 
 
 # -- kinds of values -----------------------------------------------------------------------------
@@ -222,6 +227,8 @@ def read_options(
 
     ``others`` are options that belong elsewhere, in lower case, and the words that say where.
     """
+    if "provider" in given_names(given):  # what Spark asks a table's columns with
+        raise ConfigError("CREATE TABLE", NOT_KEPT, SOURCE)
     table = {option.name.lower(): option for option in known}
     values: dict[str, Any] = {option.name: option.default for option in table.values()}
     for name, text in given.items():
@@ -346,8 +353,10 @@ class SourceOptions:
         values = read_options(given, CONNECTION + READING, others=_FOR_THE_SINK)
         queues = tuple(name.strip() for name in (values["queues"] or "").split(","))
         if not any(queues):
-            raise ConfigError("queues", "name the queues to read: .option('queues', 'a,b.*')",
-                              SOURCE)  # fmt: skip
+            problem = "name the queues to read: .option('queues', 'a,b.*')"
+            if not given_names(given) - _SPARKS_OWN:
+                problem += f"; {NOT_KEPT}"
+            raise ConfigError("queues", problem, SOURCE)
         if not all(queues):
             problem = f"{values['queues']!r} has a comma with no name before or behind it"
             raise ConfigError("queues", problem, SOURCE)

@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from warren.errors import ConfigError
 from warren.spark.columns import COLUMNS
+from warren.spark.datasource import RabbitDataSource
 from warren.spark.options import CONNECTION, READING, SourceOptions
 from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 
@@ -129,6 +130,40 @@ def test_a_sink_is_told_where_its_rows_go() -> None:
         require_address(SinkOptions.parse({option: "x"}), {"body": 0})
 
 
+BODY = StructType([StructField("body", StringType())])
+
+
+@pytest.mark.parametrize("given", [{}, {"routingKey": "q"}, {"checkpointLocation": "c"}])
+def test_a_sink_that_nobody_has_told_of_a_broker_sends_nothing_to_that_of_this_machine(
+    given: dict[str, str],
+) -> None:
+    source = RabbitDataSource(given)
+    for writer in (source.writer, source.streamWriter):
+        with pytest.raises(ConfigError, match=r"^url .* broker the rows go to.*keeps no OPTIONS"):
+            writer(BODY, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("URL", "amqp://mq"), ("uri", "amqp://mq"), ("host", "mq"), ("port", "5673"), ("user", "me")],
+)
+def test_one_word_about_the_broker_is_enough(name: str, value: str) -> None:
+    RabbitDataSource({name: value, "routingKey": "q"}).writer(BODY, False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"location": "file:/x", "provider": "rabbitmq", "url": "amqp://mq", "owner": "me"},
+        {"path": "/x"},
+        {},
+    ],
+)
+def test_options_that_a_table_of_sql_does_not_keep_are_told_so(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"keeps no OPTIONS.*CREATE TEMPORARY VIEW"):
+        SourceOptions.parse(given)
+
+
 def test_source_and_sink_can_be_told_of_the_broker_in_the_same_words() -> None:
     given = {"url": "amqp://mq", "heartbeat": "7", "managementUrl": "http://mq"}
 
@@ -233,8 +268,8 @@ def test_sizes_and_spans_have_units() -> None:
 
 
 def test_without_queues_the_error_says_how_to_name_them() -> None:
-    with pytest.raises(ConfigError, match=r"\.option\('queues'"):
-        SourceOptions.parse({})
+    with pytest.raises(ConfigError, match=r"\.option\('queues', 'a,b\.\*'\)$"):
+        SourceOptions.parse({"url": "amqp://mq"})
 
 
 @pytest.mark.parametrize(

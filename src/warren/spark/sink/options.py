@@ -14,6 +14,7 @@ from warren.errors import ConfigError
 from warren.spark.columns import BY_NAME, WRITABLE
 from warren.spark.options import (
     CONNECTION,
+    NOT_KEPT,
     READING,
     SOURCE,
     WRITING,
@@ -153,6 +154,17 @@ def bind_columns(schema: StructType) -> dict[str, int]:
             "column body", "is missing: the table needs one of type string or binary", SOURCE
         )
     return places
+
+
+def require_broker(given: Mapping[str, str]) -> None:
+    """Raises ConfigError where nothing says which broker is meant: rows can't be called back."""
+    if not given_names(given) & {option.name.lower() for option in CONNECTION}:
+        raise ConfigError(
+            "url",
+            "nothing says which broker the rows go to: give it, or host=127.0.0.1 for that of this "
+            f"machine; {NOT_KEPT}",
+            SOURCE,
+        )
 
 
 def require_address(options: SinkOptions, places: Mapping[str, int]) -> None:
