@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ from warren.spark.queues import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 COUNT = 2_000
+#: Where drivers are started.
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +88,30 @@ def test_a_stream_of_the_cluster_publishes_what_a_batch_of_it_drains(
 
     assert found["numbers"] == list(range(COUNT))  # of one queue, by one task
     assert channel.count(to) == 0
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_a_relative_ledger_is_the_driver_s_for_executors_that_run_in_other_folders(
+    driver: Driver,
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    queue = name("cluster")
+    channel.declare(queue, durable=True)
+    publish(channel, queue, range(100))
+
+    found = driver.run(
+        "read_queues",
+        uri=broker.url,
+        queues=[queue],
+        folder=str(tmp_path),
+        ledger=os.path.relpath(tmp_path / "ledger", ROOT),
+    )
+
+    assert found["numbers"] == {queue: list(range(100))}
+    assert Ledger.at(str(tmp_path / "ledger")).shelves().of(queue).starts != []
 
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)

@@ -25,7 +25,8 @@
       StoreError                      the data folder can't be used; nothing in it was touched
         StoreDamaged  StoreInUse  StoreTooNew  StoreUnusable
       SourceError                     a Spark source can't go on
-        LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew  LedgerGone
+        LedgerError                   LedgerUnusable  LedgerDamaged  LedgerTooNew
+                                      LedgerGone (LedgerNotSeen)
                                       LedgerInUse  LedgerMismatch  LedgerPruned  LedgerGap
                                       ReadTooOld  ReadByAnother  LoadedTwice
         QueueMissing  QueueUnavailable  QueueBusy  QueueAutoDeletes  QueueExclusive
@@ -143,6 +144,7 @@ from warren.errors.spark import (
     LedgerGone,
     LedgerInUse,
     LedgerMismatch,
+    LedgerNotSeen,
     LedgerPruned,
     LedgerTooNew,
     LedgerUnusable,
@@ -208,6 +210,7 @@ __all__ = [
     "LedgerGone",
     "LedgerInUse",
     "LedgerMismatch",
+    "LedgerNotSeen",
     "LedgerPruned",
     "LedgerTooNew",
     "LedgerUnusable",

@@ -84,6 +84,32 @@ class LedgerGone(LedgerError):
         )
 
 
+class LedgerNotSeen(LedgerGone):
+    """A task does not find the ledger that the driver has."""
+
+    def __init__(self, place: str, reason: str, host: str, driver: str) -> None:
+        super().__init__(place, reason)
+        self.args = (place, reason, host, driver)
+        self.host, self.driver = host, driver
+
+    def __str__(self) -> str:
+        remedy = (
+            "it must be where every executor reaches it, not on a disk of the driver's own. "
+            "Nothing was taken. Copy it (cp -a) to a folder that all machines have mounted, and "
+            "name that; or name a place such as hdfs:// or s3://, with a new checkpoint"
+        )
+        if "://" in self.place:
+            remedy = (
+                "executors need the credentials and the endpoint that the driver has (environment "
+                "variables by spark.executorEnv). Nothing was taken"
+            )
+        return (
+            f"on {self.host}, where this task runs, the ledger {self.place} is not the one that "
+            f"the driver sees on {self.driver} ({self.reason}): {remedy}. If the driver does not "
+            "see it any more either, put it back"
+        )
+
+
 class LedgerInUse(LedgerError):
     """The ledger belongs to another query."""
 

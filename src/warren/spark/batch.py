@@ -20,6 +20,7 @@ from warren.spark.drain.job import Range
 from warren.spark.driver import forget, mode_of, need_ledger
 from warren.spark.kept import Kept, kept_of, kept_rows
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.machine import Machine, require_seen
 from warren.spark.options import SourceOptions
 from warren.spark.peek import peek
 from warren.spark.plainly import plainly
@@ -41,15 +42,17 @@ from warren.spark.weights import Weights
 
 @dataclass
 class BatchPartition(InputPartition):
-    """What a task reads; ``run`` tells one read from another."""
+    """What a task reads; ``run`` tells one read from another. Made where the driver is."""
 
     task: ReadTask
     run: str
     ledger_id: str
+    driver: Machine
 
     def __init__(self, task: ReadTask, run: str, ledger_id: str) -> None:
         super().__init__(0)
         self.task, self.run, self.ledger_id = task, run, ledger_id
+        self.driver = Machine.here()
 
 
 @plainly
@@ -182,7 +185,7 @@ class QueueReader(DataSourceReader):
         if not queues and not task.kept:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
-        ledger.require(partition.ledger_id)
+        require_seen(ledger, partition.ledger_id, partition.driver)
         require_kept(ledger, queues)
         drain = self.drain(ledger, partition.run)
         drained = ahead(drain.rows(queues), AHEAD, drain.keep_alive)

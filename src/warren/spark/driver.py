@@ -23,6 +23,7 @@ from warren.spark.cores import default_tasks
 from warren.spark.drain.job import Range
 from warren.spark.drain.runs import new_source
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.machine import Machine
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.pace import Pace
 from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, source_of, spread
@@ -42,15 +43,17 @@ T = TypeVar("T")
 
 @dataclass
 class QueuePartition(InputPartition):
-    """A task's ranges."""
+    """A task's ranges; made where the driver is."""
 
     ranges: tuple[Range, ...]
     ledger_id: str
     source: str
+    driver: Machine
 
     def __init__(self, ranges: Sequence[Range], ledger_id: str, source: str) -> None:
         super().__init__(0)
         self.ranges, self.ledger_id, self.source = tuple(ranges), ledger_id, source
+        self.driver = Machine.here()
 
 
 def need_ledger(options: SourceOptions) -> str:

@@ -7,6 +7,7 @@ Names are compared without case, as Spark does. Where a value can be a secret it
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +106,8 @@ def _ledger(value: str) -> str:
         raise ValueError(
             "write the whole path; ~ is another folder for each user, and executors may be others"
         )
-    return value
+    # By the driver: executors run in folders of their own.
+    return value if "://" in value else os.path.abspath(value)
 
 
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -26,6 +26,7 @@ from warren.spark.drain.drain import Drain
 from warren.spark.drain.runs import run_of
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.machine import require_seen
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plainly import plainly
 from warren.spark.plan import Offset
@@ -113,7 +114,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not queues:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
-        ledger.require(partition.ledger_id)
+        require_seen(ledger, partition.ledger_id, partition.driver)
         query = query_id()
         if query:
             ledger.claim(f"query {query}")

@@ -177,6 +177,19 @@ def test_a_ledger_is_not_looked_for_in_somebody_s_home(given: str) -> None:
     assert parse(ledger="/data/~/ledger").ledger == "/data/~/ledger"
 
 
+def test_a_ledger_lies_where_the_driver_runs_and_not_where_each_task_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planned = pickle.dumps([parse(ledger=given) for given in ("data/ledger", "s3://data/ledger")])
+    monkeypatch.chdir("/")
+
+    here, there = pickle.loads(planned)
+
+    assert here.ledger == str(tmp_path / "data" / "ledger")
+    assert there.ledger == "s3://data/ledger"
+
+
 @pytest.mark.parametrize("name", ["uri", "url"])
 def test_what_is_wrong_with_an_address_is_told_as_an_option_of_the_table(name: str) -> None:
     for wrong in ("amqp://ann:secret@mq:70000", "mq:5672", "http://mq"):
