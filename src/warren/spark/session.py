@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warren.config import machine_bytes
 from warren.errors import SparkMissing
+from warren.spark.connect import is_connect, remote_of, started
 from warren.spark.cores import cores_told
 from warren.spark.heap import heap_for
 from warren.spark.home import quick_home, remove_with_java
@@ -61,6 +62,8 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
     when their batch is done, or by the next Ctrl-C at once.
 
+    Where ``SPARK_REMOTE`` is set it is a session of Spark Connect.
+
     A session that runs already is returned as it is, but for what ``conf`` says, and that plans
     show no passwords.
 
@@ -77,33 +80,41 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         running = SparkSession.builder.config(map=given).getOrCreate()
-        if running.conf.get(_OPTIONS_HIDDEN) == _SPARKS_OWN:
+        # Spark Connect keeps one to itself that names secrets, such as ours.
+        if running.conf.get(_OPTIONS_HIDDEN, _SPARKS_OWN) == _SPARKS_OWN:
             running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
         if SparkSession.getActiveSession() is None:
             # A thread of its own. Spark looks a sink written in Python up in the active session
             # alone, and this is its public way to make one active.
             running.createDataFrame([], "nothing INT")
         return running
+    if master is not None:
+        given.setdefault(MASTER, master)
+    remote = remote_of(given)
+    if remote and not _is_local(remote):  # its Java, its Pythons and its logs are others' to set up
+        sql = {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
+        return SparkSession.builder.appName(app_name).config(map=sql | given).getOrCreate()
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master is not None:
-        given.setdefault(MASTER, master)
-    settings = _settings(given, settings_said())
+    settings = _settings(given, settings_said(), remote)
+    where = remote or settings[MASTER]
     builder = SparkSession.builder.appName(app_name).config(map=settings)
-    if _is_local(settings[MASTER]) and not java_runs():
+    if _is_local(where) and not java_runs():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         java = Path(os.environ["JAVA_HOME"])
-        with cores_told(settings[MASTER]), quick_home(java, _local_dir(settings)) as home:
+        with cores_told(where), quick_home(java, _local_dir(settings)) as home:
             if home is not None and home.java_options:
                 # First: of two options that contradict each other, Java takes the last.
                 options = f"{home.java_options} {settings[_JAVA_OPTIONS]}"
                 builder = builder.config(_JAVA_OPTIONS, options)
-            spark = builder.getOrCreate()
-        remove_with_java(spark, home)
+            spark = started(builder)
+        if not is_connect(spark):
+            remove_with_java(spark, home)
     else:
         spark = builder.getOrCreate()
-    stop_queries_at_ctrl_c(spark)
+    if not is_connect(spark):  # which leaves no way to Java
+        stop_queries_at_ctrl_c(spark)
     _say_errors_once()
     return spark
 
@@ -116,9 +127,14 @@ def _say_errors_once() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, Any]:
-    """All that a new session is given: what the caller says, then what was said elsewhere."""
-    master = given.get(MASTER) or said.get(MASTER) or _HERE
+def _settings(
+    given: Mapping[str, str], said: Mapping[str, str], remote: str = ""
+) -> dict[str, Any]:
+    """All that a new session is given: what the caller says, then what was said elsewhere.
+
+    No master beside ``remote``, which says where a server of Spark Connect is started.
+    """
+    master = remote or given.get(MASTER) or said.get(MASTER) or _HERE
     settings = dict(_ALWAYS)
     if _is_local(master):
         settings |= _LOCAL
@@ -126,7 +142,7 @@ def _settings(given: Mapping[str, str], said: Mapping[str, str]) -> dict[str, An
             settings[MEMORY] = heap_for(machine_bytes())
     for key in said:
         settings.pop(key, None)
-    settings |= {**given, MASTER: master}
+    settings |= given if remote else {**given, MASTER: master}
     place = _local_dir(settings)
     if place:
         Path(place).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,28 @@
+"""Spark Connect: a session that speaks to a server, which may be one that it has started."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def remote_of(given: Mapping[str, str]) -> str:
+    """The server, as `sc://host:15002`, or as a master where one is to be started; "": none."""
+    return given.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+
+
+def is_connect(spark: Any) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def started(builder: SparkSession.Builder) -> SparkSession:
+    """A session whose Java, or whose server of Spark Connect, is started now."""
+    with warnings.catch_warnings():
+        # PySpark gives its server each setting a second time, when it is too late for most.
+        warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
+        return builder.getOrCreate()
