@@ -79,15 +79,7 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
-        running = SparkSession.builder.config(map=given).getOrCreate()
-        # Spark Connect keeps one to itself that names secrets, such as ours.
-        if running.conf.get(_OPTIONS_HIDDEN, _SPARKS_OWN) == _SPARKS_OWN:
-            running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
-        if SparkSession.getActiveSession() is None:
-            # A thread of its own. Spark looks a sink written in Python up in the active session
-            # alone, and this is its public way to make one active.
-            running.createDataFrame([], "nothing INT")
-        return running
+        return _running(given)
     if master is not None:
         given.setdefault(MASTER, master)
     remote = remote_of(given)
@@ -98,24 +90,46 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = _settings(given, settings_said(), remote)
-    where = remote or settings[MASTER]
     builder = SparkSession.builder.appName(app_name).config(map=settings)
-    if _is_local(where) and not java_runs():
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        java = Path(os.environ["JAVA_HOME"])
-        with cores_told(where), quick_home(java, _local_dir(settings)) as home:
-            if home is not None and home.java_options:
-                # First: of two options that contradict each other, Java takes the last.
-                options = f"{home.java_options} {settings[_JAVA_OPTIONS]}"
-                builder = builder.config(_JAVA_OPTIONS, options)
-            spark = started(builder)
-        if not is_connect(spark):
-            remove_with_java(spark, home)
+    if _is_local(where := remote or settings[MASTER]) and not java_runs():
+        spark = _started_here(builder, settings, where)
     else:
         spark = builder.getOrCreate()
     if not is_connect(spark):  # which leaves no way to Java
         stop_queries_at_ctrl_c(spark)
     _say_errors_once()
+    return spark
+
+
+def _running(given: Mapping[str, Any]) -> SparkSession:
+    """The session that runs already, in this thread or in another."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.builder.config(map=dict(given)).getOrCreate()
+    # Spark Connect keeps one to itself that names secrets, such as ours.
+    if running.conf.get(_OPTIONS_HIDDEN, _SPARKS_OWN) == _SPARKS_OWN:
+        running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
+    if SparkSession.getActiveSession() is None:
+        # A thread of its own. Spark looks a sink written in Python up in the active session
+        # alone, and this is its public way to make one active.
+        running.createDataFrame([], "nothing INT")
+    return running
+
+
+def _started_here(
+    builder: SparkSession.Builder, settings: Mapping[str, str], where: str
+) -> SparkSession:
+    """A session whose Java is started on this machine, from a home that starts quickly."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    java = Path(os.environ["JAVA_HOME"])
+    with cores_told(where), quick_home(java, _local_dir(settings)) as home:
+        if home is not None and home.java_options:
+            # First: of two options that contradict each other, Java takes the last.
+            options = f"{home.java_options} {settings[_JAVA_OPTIONS]}"
+            builder = builder.config(_JAVA_OPTIONS, options)
+        spark = started(builder)
+    if not is_connect(spark):
+        remove_with_java(spark, home)
     return spark
 
 
