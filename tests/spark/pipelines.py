@@ -10,6 +10,10 @@ import pyarrow.dataset as ds
 
 from tests.spark.queries import is_too_slow
 from tests.support.wire import Channel, Message
+from warren.amqp.properties import Properties, encode_properties
+from warren.client.blocking_publisher import BlockingPublisher
+from warren.client.endpoint import Endpoint
+from warren.client.publish_columns import Routes, encode_messages
 from warren.errors import PipelineStopped
 from warren.pipeline.count import BatchCount
 from warren.pipeline.run import Progress, Run
@@ -58,6 +62,15 @@ def got(channel: Channel, queue: str) -> list[Message]:
 
 def ready(channel: Channel, queue: str) -> int:
     return int(channel.declare(queue, passive=True).message_count)
+
+
+def send(url: str, queue: str, body: bytes, **properties: Any) -> None:
+    """What no publisher of ours would send: surrogates stand for octets that are not UTF-8."""
+    listed = encode_properties(Properties(**properties))
+    with BlockingPublisher([Endpoint.from_uri(url)]) as publisher:
+        publish = Routes(mandatory=True).frame("", queue)
+        publisher.publish(encode_messages([publish], [listed], [body], publisher.frame_max))
+        publisher.finish()
 
 
 def order(number: Any, country: str = "de", cents: Any = 5) -> bytes:

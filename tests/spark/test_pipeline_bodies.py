@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.pipelines import Job, got, order
+from tests.spark.pipelines import Job, got, order, send
 from tests.support.wire import Channel
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -103,6 +103,22 @@ def test_a_quarantine_may_be_an_exchange(job: Job, wire: Channel) -> None:
     assert (message.body, told.type, told.message_id, told.expiration) == (b"{", "order", "m", None)
     assert told.headers == {"tenant": "blue", "x-warren-reason": "not JSON"}
     assert not (job.folder / "job-data" / "quarantine").exists()
+
+
+def test_headers_whose_names_become_one_are_no_reason_to_stop(job: Job, wire: Channel) -> None:
+    for queue in ("unread", "unread.ward"):
+        wire.declare(queue)
+    headers = dict(zip(("\udcff", "\udcfe"), ("first", "second"), strict=True))
+    send(job.url, "unread", b"{", headers=headers)
+
+    job.run(
+        "queues: unread\n"
+        "tables: {t: {schema: id INT}}\n"
+        'quarantine: {exchange: "", routing_key: unread.ward}\n'
+    )
+
+    (message,) = got(wire, "unread.ward")
+    assert message.properties.headers == {"\ufffd": "first", "x-warren-reason": "not JSON"}
 
 
 def test_a_body_is_one_json_object_and_nothing_follows_it(job: Job, wire: Channel) -> None:

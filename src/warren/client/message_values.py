@@ -88,7 +88,12 @@ def decode_headers(entries: bytes) -> list[tuple[str, str | None]]:
         table = decode_table(entries)
     except TableError:
         return []
-    return [(_utf8(name), header_text(value)) for name, value in table.items()]
+    found: dict[str, str | None] = {}
+    for name, value in table.items():
+        # Names that differ in what is not UTF-8 only have become one: as with doubled names, the
+        # first counts. Spark fails on a map that has a key twice.
+        found.setdefault(_utf8(name), header_text(value))
+    return list(found.items())
 
 
 def header_text(value: Any) -> str | None:

@@ -85,6 +85,7 @@ def taken(messages: list[tuple[bytes, bytes, bytes]]) -> Deliveries:
 
 @given(st.lists(st.tuples(ROUTES, PROPERTIES | damaged(), st.binary(max_size=20)), max_size=4))
 @example([(b"\0\0", b"\x20\0" + nested(1_200), b"")])
+@example([(b"\0\0", b"\x20\0\0\0\0\x08\x01\xfft\1\x01\xfet\0", b"")])
 @example([(b"\0\0", b"\x00\x40" + b"\xff" * 8, b""), (b"\x01\xff\x01\xff", b"\0\0", b"")])
 def test_any_message_is_a_row_of_the_ledger_and_can_be_compared(
     messages: list[tuple[bytes, bytes, bytes]],
@@ -100,6 +101,9 @@ def test_any_message_is_a_row_of_the_ledger_and_can_be_compared(
     assert kept.column("body").to_pylist() == [body for _, _, body in messages]
     assert keys_of(kept) == keys_of(batch)
     came_twice(batch)
+    for headers in kept.column("headers").to_pylist():
+        names = [name for name, _ in headers or ()]
+        assert len(set(names)) == len(names)  # else Spark's functions of maps would fail
 
 
 # -- headers ---------------------------------------------------------------------------------------
