@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.client.conftest import Dial, holds, until
-from warren.client import Channel, Connection, Delivery
+from warren.client import Channel, Connection, Delivery, Properties
 from warren.errors import AccessRefused, ConfigError, ConsumerCancelled, WarrenError
 
 
@@ -342,3 +342,48 @@ async def test_exchanges_and_bindings_can_be_made_and_unmade(channel: Channel, n
     await channel.publish(b"x", exchange=source, routing_key="a.b")
     assert await channel.delete_queue(queue) == 0
     await channel.delete_exchange(target)
+
+
+# -- headers that fill a frame ---------------------------------------------------------------------
+def filling(connection: Connection) -> Properties:
+    """Headers that leave no octet of a frame, as a publisher may send them."""
+    size = 131_072
+    while not connection.fits(found := Properties(headers={"x": "y" * size}, delivery_mode=2)):
+        size -= 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "added"),
+    [("stream", "x-stream-offset"), ("quorum", "x-delivery-count"), ("classic", "x-death")],
+)
+async def test_what_the_broker_adds_to_headers_may_go_beyond_a_frame(
+    connection: Connection, name: Any, kind: str, added: str
+) -> None:
+    channel = await connection.channel(prefetch=10)
+    queue, first = name(), name()
+    await channel.declare_queue(queue, durable=True, arguments={"x-queue-type": kind})
+    expiring = {
+        "x-message-ttl": 0,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": queue,
+    }
+    await channel.declare_queue(first, arguments=expiring)
+    routing_key = first if kind == "classic" else queue
+    await channel.publish(b"full", routing_key=routing_key, properties=filling(connection))
+    if kind == "quorum":
+        await until_given(channel, queue)
+    got: list[Delivery] = []
+    offset = {"x-stream-offset": "first"} if kind == "stream" else {}
+
+    await channel.consume(queue, got.append, arguments=offset)
+    await until(lambda: got)
+
+    assert (got[0].body, added in got[0].headers) == (b"full", True)
+
+
+async def until_given(channel: Channel, queue: str) -> None:
+    """Take the message and give it back."""
+    while (delivery := await channel.get(queue)) is None:
+        await asyncio.sleep(0.01)
+    delivery.nack()

@@ -188,6 +188,17 @@ def test_a_delivery_arrives_whole_however_it_is_cut(body: bytes, step: int) -> N
     assert channel.told == [("deliver", b"tag", 7, True, route, NO_PROPERTIES, body)]
 
 
+@pytest.mark.parametrize("step", [1000, 1_000_000])
+def test_a_content_header_may_be_larger_than_a_frame(step: int) -> None:
+    session = running()
+    channel = opened(session)
+    properties = NO_PROPERTIES + b"what the broker has added" * 1000
+    data = said(DELIVER, 1) + encode_content(1, encode_header(1, properties), b"x", 8192)
+    for at in range(0, len(data), step):
+        session.receive(data[at : at + step])
+    assert channel.told[0][-2:] == (properties, b"x")
+
+
 def test_contents_of_two_channels_may_be_mixed() -> None:
     session = running()
     one, two = opened(session), opened(session)
@@ -313,7 +324,8 @@ def test_a_lost_socket_is_told_once() -> None:
     "data",
     [
         b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x0b\x00",  # wrong end
-        b"\x01\x00\x01\x00\xff\xff\xff",  # too large
+        b"\x01\x00\x01\x00\x00\x20\x01",  # too large
+        b"\x02\x00\x01\x00\x10\x20\x01",  # too large for a content header, too
         encode_frame(METHOD, 0, b"\x00\x63\x00\x01"),  # no such method
         encode_frame(METHOD, 1, b"\x00\x3c\x00\x0b\x01"),  # too long for its method
         encode_frame(METHOD, 9, m.BasicQosOk().encode()),  # channel not open
