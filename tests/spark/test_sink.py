@@ -259,6 +259,14 @@ def test_a_table_or_option_that_can_not_be_used_is_refused_before_anything_is_se
             "'x' AS body, 'q' AS routing_key, 256 AS priority",
             "column 'priority', row 0 .* not between 0 and 255",
         ),
+        (
+            "'x' AS body, 'q' AS routing_key, map('h', double('NaN')) AS headers",
+            "column 'headers', row 0 .* 'h' is nan, and a header holds finite numbers only",
+        ),
+        (
+            "'x' AS body, 'q' AS routing_key, map('h', timestamp'1960-01-01') AS headers",
+            "column 'headers', row 0 .* 'h' is a time before 1970",
+        ),
     ],
 )
 def test_a_value_that_no_message_can_have_is_named_with_its_column_and_row(
@@ -266,6 +274,34 @@ def test_a_value_that_no_message_can_have_is_named_with_its_column_and_row(
 ) -> None:
     with pytest.raises(PySparkException, match=problem):
         save(spark.sql(f"SELECT {row}"), broker)
+
+
+@pytest.fixture
+def far_east(spark: SparkSession) -> Iterator[None]:
+    """A session's time zone that Python does not know."""
+    spark.conf.set("spark.sql.session.timeZone", "GMT+8")
+    yield
+    spark.conf.unset("spark.sql.session.timeZone")
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_times_are_published_in_any_time_zone_of_sparks(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("times")
+    channel.declare(queue)
+    at = "timestamp'2026-01-01 08:00:00'"
+
+    save(
+        spark.sql(f"SELECT 'x' AS body, {at} AS timestamp, map('at', {at}) AS headers"),
+        broker,
+        routingKey=queue,
+    )
+
+    (message,) = got(channel, queue)
+    assert message.properties.timestamp == 1767225600
+    assert message.properties.headers["at"].timestamp() == 1767225600
 
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)

@@ -8,9 +8,10 @@ message that is published in bulk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import repeat
+from math import isfinite
 from struct import Struct
+from struct import error as StructError
 from typing import Any
 
 from warren.amqp.client_hot import encode_message, publish_frame
@@ -37,6 +38,10 @@ class ValueRefused(ValueError):
         self.row, self.problem = row, problem
 
 
+class Seconds(int):
+    """A header that is a time, since 1970."""
+
+
 # -- columns -------------------------------------------------------------------------------------
 def encode_column(name: str, values: Sequence[Any]) -> list[bytes]:
     """The column of one property; texts may come as str or as UTF-8."""
@@ -49,7 +54,7 @@ def encode_column(name: str, values: Sequence[Any]) -> list[bytes]:
             continue
         try:
             column.append(encode(value) if encode is _table else _known(known, encode, value))
-        except (ValueError, OverflowError, TypeError) as error:
+        except (ValueError, OverflowError, TypeError, StructError) as error:
             raise ValueRefused(row, str(error)) from None
     return column
 
@@ -88,13 +93,13 @@ def _table(value: Iterable[tuple[str, Any]]) -> bytes:
     for key, each in value:
         if len(key.encode()) > 255:
             raise ValueError(f"a key of {len(key.encode())} octets; 255 is the most")
-        pairs[key] = _seconds(each) if isinstance(each, datetime) else each
+        if isinstance(each, float) and not isfinite(each):
+            # RabbitMQ ends the connection over it.
+            raise ValueError(f"'{key}' is {each}, and a header holds finite numbers only")
+        if isinstance(each, Seconds) and each < 0:
+            raise ValueError(f"'{key}' is a time before 1970")
+        pairs[key] = Timestamp(each) if isinstance(each, Seconds) else each
     return encode_table(Table(pairs))
-
-
-def _seconds(value: datetime) -> Timestamp:
-    """A time without a zone is UTC, as in the column ``timestamp``; not the worker's own zone."""
-    return Timestamp((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
 
 
 _ENCODERS: dict[str, Callable[[Any], bytes]] = {

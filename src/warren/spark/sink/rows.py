@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from warren.client.publish_columns import (
     Routes,
+    Seconds,
     ValueRefused,
     encode_column,
     encode_messages,
@@ -129,5 +130,20 @@ def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(kind):
         micros = column.cast(pa.timestamp("us", tz=kind.tz)).view(pa.int64()).to_pylist()
         return [None if each is None else each // 1_000_000 for each in micros]
+    if pa.types.is_map(kind) and pa.types.is_timestamp(kind.item_type):
+        return _with_seconds(column)
     values: list[Any] = column.to_pylist()
     return values
+
+
+def _with_seconds(column: pa.Array) -> list[Any]:
+    """Headers that are times, by way of numbers: Python has not all of Spark's time zones (GMT+8),
+    nor all of its years."""
+    names, kind = column.type.key_type, column.type.item_type
+    micros = column.cast(pa.map_(names, pa.timestamp("us", tz=kind.tz)))
+    return [
+        None
+        if headers is None
+        else [(name, None if at is None else Seconds(at // 1_000_000)) for name, at in headers]
+        for headers in micros.cast(pa.map_(names, pa.int64())).to_pylist()
+    ]
