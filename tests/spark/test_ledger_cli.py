@@ -94,13 +94,14 @@ def test_replay_publishes_again(
 
 
 @on_one_broker
-def test_replay_leaves_out_counts_of_deliveries(
+def test_replay_leaves_out_what_is_of_the_message_that_was_read_only(
     broker: TestBroker, channel: Channel, name: Callable[..., str], tmp_path: Path
 ) -> None:
     queue, other = name("counted"), name("again")
     for each in (queue, other):
         channel.declare(each)
-    publish(channel, queue, [1], headers={"x-delivery-count": 3, "x-acquired-count": 4, "a": "b"})
+    counts = {"x-delivery-count": 3, "x-acquired-count": 4}
+    publish(channel, queue, [1], headers={**counts, "CC": ["nowhere"], "a": "b"})
     Task(broker.url, tmp_path / "ledger").run(queue, 0, 1)
     given = ["--uri", broker.url, "--to", other, "--yes"]
 

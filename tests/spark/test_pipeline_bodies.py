@@ -86,9 +86,8 @@ def test_what_cant_be_read_is_kept_with_the_reason(job: Job, wire: Channel, pack
 def test_a_quarantine_may_be_an_exchange(job: Job, wire: Channel) -> None:
     for queue in ("sick", "ward"):
         wire.declare(queue)
-    wire.publish(
-        "sick", b"{", type="order", headers={"tenant": "blue"}, message_id="m", expiration="90000"
-    )
+    headers = {"tenant": "blue", "CC": ["nowhere"]}
+    wire.publish("sick", b"{", type="order", headers=headers, message_id="m", expiration="90000")
     wire.sync()
 
     total = job.run(

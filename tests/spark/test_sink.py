@@ -196,6 +196,21 @@ def test_an_exchange_that_is_not_there_fails_the_query_and_says_to_declare_it(
         save(rows, broker, exchange="nowhere")
 
 
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("'nobody' AS user_id", r"user_id property set to 'nobody' .*: log in as .*, or drop the"),
+        ("'amq.rabbitmq.reply-to' AS reply_to", "fast reply consumer does not exist: correct that"),
+        ("'soon' AS expiration", "invalid expiration 'soon'.*: correct that column"),
+    ],
+)
+def test_properties_that_the_broker_refuses_fail_the_query_with_a_remedy(
+    spark: SparkSession, broker: TestBroker, column: str, problem: str
+) -> None:
+    with pytest.raises(PySparkException, match=problem):
+        save(spark.sql(f"SELECT 'x' AS body, 'q' AS routing_key, {column}"), broker)
+
+
 def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
     spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from warren.errors import AccessRefused, NotFound, Refusal, RowsNotTaken
+from warren.errors import AccessRefused, NotFound, PreconditionFailed, Refusal, RowsNotTaken
 from warren.spark.sink.options import SinkOptions
 from warren.spark.sink.writer import remedies
 
@@ -24,6 +24,12 @@ DEAD = {"onUnroutable": "deadletter", "deadLetterExchange": "dead"}
             AccessRefused("access to exchange 'x' in vhost '/' refused for user 'ann'"),
             "user 'ann': grant that user the permission to write to it",
         ),
+        (
+            {},
+            PreconditionFailed("user_id property set to 'bob' but authenticated user was 'ann'"),
+            "user was 'ann': log in as that user, or drop the column user_id",
+        ),
+        ({}, PreconditionFailed("invalid expiration 'soon'"), "'soon': correct that column"),
     ],
 )
 def test_a_refusal_comes_with_its_remedy(

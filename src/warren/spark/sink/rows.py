@@ -19,7 +19,8 @@ from warren.client.publish_columns import (
     require_room,
 )
 from warren.errors import RowRefused
-from warren.spark.columns import COUNTED, PROPERTIES
+from warren.spark.columns import PROPERTIES
+from warren.spark.sent_on import sent_on
 from warren.spark.sink.options import SinkOptions
 
 #: Rows that are encoded in one go: what is encoded waits in memory to be sent.
@@ -90,7 +91,7 @@ class RowEncoder:
         for name in self._properties:
             values = _values(part.column(self._places[name]))
             if name == "headers":
-                values = [_uncounted(each) for each in values]
+                values = [sent_on(each) for each in values]
             try:
                 columns[name] = encode_column(name, values)
             except ValueRefused as refused:
@@ -105,13 +106,6 @@ class RowEncoder:
 
     def _refused(self, column: str, row: int, problem: str) -> RowRefused:
         return RowRefused(column, self.rows + row, problem)
-
-
-def _uncounted(headers: list[tuple[str, Any]] | None) -> list[tuple[str, Any]] | None:
-    """Without the counts of deliveries, which are of the message that was read."""
-    if headers is None:
-        return None
-    return [header for header in headers if header[0] not in COUNTED]
 
 
 def _octets(column: pa.Array) -> list[bytes]:

@@ -26,7 +26,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from warren.client.blocking_publisher import BlockingPublisher
-from warren.errors import AccessRefused, ConfigError, NotFound, RowsNotTaken, Unroutable
+from warren.errors import (
+    AccessRefused,
+    ConfigError,
+    NotFound,
+    PreconditionFailed,
+    RowsNotTaken,
+    Unroutable,
+)
 from warren.errors.refusals import is_no_permission
 from warren.spark.options import SOURCE
 from warren.spark.plainly import plainly
@@ -164,6 +171,10 @@ def remedies(options: SinkOptions) -> Iterator[None]:
         if not is_no_permission(error):
             raise
         raise RowsNotTaken(str(error), "grant that user the permission to write to it") from None
+    except PreconditionFailed as error:  # all that is checked so are the properties of a message
+        own = "user_id" in str(error)
+        remedy = "log in as that user, or drop the column user_id" if own else "correct that column"
+        raise RowsNotTaken(str(error), remedy) from None
 
 
 def _speak_up() -> None:

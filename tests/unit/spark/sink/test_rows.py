@@ -36,12 +36,13 @@ def headers(*rows: list[tuple[str, Any]] | None, of: pa.DataType | None = None) 
     return pa.array(rows, pa.map_(pa.string(), of or pa.string()))
 
 
-def test_counts_of_deliveries_are_not_published_and_other_headers_are() -> None:
+def test_headers_that_are_of_the_message_that_was_read_are_not_published() -> None:
     counted = [("x-delivery-count", "3"), ("mine", "1"), ("x-acquired-count", "4")]
+    copied = [("CC", '["a", "b"]'), ("mine", "2"), ("BCC", "a")]
 
-    found = encoded({"headers": headers(counted, None, [("x-delivery-count", "3")])})
+    found = encoded({"headers": headers(counted, None, [("x-delivery-count", "3")], copied)})
 
-    assert [each.headers for each in found] == [{"mine": "1"}, None, {}]
+    assert [each.headers for each in found] == [{"mine": "1"}, None, {}, {"mine": "2"}]
 
 
 @pytest.fixture
