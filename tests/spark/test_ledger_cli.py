@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.drains import Task, publish
+from tests.spark.pipelines import send
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
 from warren.cli.main import main
@@ -110,6 +111,26 @@ def test_replay_leaves_out_what_is_of_the_message_that_was_read_only(
     message = channel.get(other)
     assert message is not None
     assert message.properties.headers == {"a": "b"}
+
+
+@on_one_broker
+def test_replay_publishes_what_is_longer_as_text_than_it_was(
+    broker: TestBroker, channel: Channel, name: Callable[..., str], tmp_path: Path
+) -> None:
+    queue, other = name("long"), name("again")
+    for each in (queue, other):
+        channel.declare(each)
+    headers = {"first": "a", "binary": b"\xff" * 100_000, "last": "b"}
+    send(broker.url, queue, b"7", correlation_id="\udce9" * 100, headers=headers)
+    Task(broker.url, tmp_path / "ledger").run(queue, 0, 1)
+    given = ["--uri", broker.url, "--to", other, "--yes"]
+
+    assert main(["ledger", "replay", str(tmp_path / "ledger"), queue, *given]) == 0
+
+    message = channel.get(other)
+    assert message is not None
+    assert message.properties.headers == {"first": "a", "last": "b"}
+    assert message.properties.correlation_id == "\ufffd" * 85
 
 
 def test_a_folder_without_a_ledger_is_said_to_have_none(

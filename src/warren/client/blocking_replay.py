@@ -9,6 +9,7 @@ from warren.amqp import methods as m
 from warren.amqp.client_hot import encode_message, publish_frame
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import ANSWER_S, BlockingChannel, BlockingConnection
+from warren.client.publish_columns import room
 from warren.errors import Nacked
 
 _WINDOW = 1_000
@@ -29,10 +30,14 @@ class Replayer(BlockingChannel):
         self._unconfirmed: set[int] = set()
         self._refused = False
 
+    def room(self, properties: Mapping[str, Any]) -> int:
+        """Octets that a frame has for headers beside these."""
+        return room(self.connection.session.frame_max) - len(_encoded(properties))
+
     def publish(self, properties: Mapping[str, Any], body: bytes) -> None:
         """Send a message; waits when too many are unconfirmed."""
         session = self.connection.session
-        octets = encode_properties(Properties(**properties))
+        octets = _encoded(properties)
         session.out.append(
             encode_message(self._frame, self.number, octets, body, session.frame_max)
         )
@@ -60,3 +65,7 @@ class Replayer(BlockingChannel):
         self._check()
         if self._refused:
             raise Nacked("", self._queue)
+
+
+def _encoded(properties: Mapping[str, Any]) -> bytes:
+    return encode_properties(Properties(**properties))

@@ -33,9 +33,15 @@ _ROUTE_AT = 13  # frame head, class and method, a reserved short
 class ValueRefused(ValueError):
     """A value that has no form on the wire; ``row`` counts within the column."""
 
-    def __init__(self, row: int, problem: str) -> None:
+    def __init__(self, row: int, problem: str, *, too_long: bool = False) -> None:
         super().__init__(row, problem)
         self.row, self.problem = row, problem
+        #: A shorter one would have.
+        self.too_long = too_long
+
+
+class TooLong(ValueError):
+    """A text, a name or all properties together."""
 
 
 class Seconds(int):
@@ -55,7 +61,8 @@ def encode_column(name: str, values: Sequence[Any]) -> list[bytes]:
         try:
             column.append(encode(value) if encode is _table else _known(known, encode, value))
         except (ValueError, OverflowError, TypeError, StructError) as error:
-            raise ValueRefused(row, str(error)) from None
+            too_long = isinstance(error, TooLong)
+            raise ValueRefused(row, str(error), too_long=too_long) from None
     return column
 
 
@@ -72,7 +79,7 @@ def _known(known: dict[Any, bytes], encode: Callable[[Any], bytes], value: Any) 
 def _short_text(value: str | bytes) -> bytes:
     data = value if isinstance(value, bytes) else value.encode()
     if len(data) > 255:
-        raise ValueError(f"{len(data)} octets; 255 is the most")
+        raise TooLong(f"{len(data)} octets; 255 is the most")
     return _LENGTHS[len(data)] + data
 
 
@@ -92,7 +99,7 @@ def _table(value: Iterable[tuple[str, Any]]) -> bytes:
     pairs = {}
     for key, each in value:
         if len(key.encode()) > 255:
-            raise ValueError(f"a key of {len(key.encode())} octets; 255 is the most")
+            raise TooLong(f"a key of {len(key.encode())} octets; 255 is the most")
         if isinstance(each, float) and not isfinite(each):
             # RabbitMQ ends the connection over it.
             raise ValueError(f"'{key}' is {each}, and a header holds finite numbers only")
@@ -165,7 +172,7 @@ class Routes:
         self._known: dict[tuple[str, str], bytes] = {}
 
     def frame(self, exchange: str, routing_key: str) -> bytes:
-        """Raises ValueError for a name that is too long."""
+        """Raises TooLong for such a name."""
         key = (exchange, routing_key)
         found = self._known.get(key)
         if found is None:
@@ -178,13 +185,19 @@ class Routes:
         return found
 
 
+def room(frame_max: int) -> int:
+    """Octets that flags and property list may have: unlike a body, they must fit into a frame."""
+    return (frame_max or 1 << 31) - OVERHEAD - _BEFORE_PROPERTIES
+
+
 def require_room(properties: Sequence[bytes], frame_max: int) -> None:
-    """Raises ValueRefused: a body may take several frames, properties must fit into one."""
-    most = (frame_max or 1 << 31) - OVERHEAD - _BEFORE_PROPERTIES
+    """Raises ValueRefused for the first that does not fit."""
+    most = room(frame_max)
     if max(map(len, properties), default=0) <= most:
         return
     row, size = next((row, len(each)) for row, each in enumerate(properties) if len(each) > most)
-    raise ValueRefused(row, f"with it the properties are {size} octets; the broker takes {most}")
+    problem = f"with it the properties are {size} octets; the broker takes {most}"
+    raise ValueRefused(row, problem, too_long=True)
 
 
 def encode_messages(

@@ -21,6 +21,7 @@ from warren.spark.options import (
     Option,
     endpoints,
     given_names,
+    one_of,
     read_options,
     whole,
 )
@@ -52,6 +53,8 @@ SINK: tuple[Option, ...] = (
            "away", 60_000),
     Option("retries", whole(0), "how often in a row to try a message again that the broker "
            "refuses", 8),
+    Option("onTooLong", one_of("fail", "shorten"), "what to do with a text of more than 255 "
+           "octets, or headers that leave no room in a frame", "fail"),
     *DEFAULTS.values(),
 )  # fmt: skip
 
@@ -75,6 +78,8 @@ class SinkOptions:
     #: Tells writes of one micro-batch apart, where nothing else does.
     write_name: str | None
     mandatory: bool
+    #: What is too long is made to fit.
+    shorten: bool
     rules: PublishRules
     #: Property to its encoded value, for rows that have none of their own.
     constants: Mapping[str, bytes]
@@ -94,6 +99,7 @@ class SinkOptions:
             routing_key=values["routingKey"],
             write_name=values["writeName"],
             mandatory=values["mandatory"],
+            shorten=values["onTooLong"] == "shorten",
             rules=PublishRules(
                 window=values["confirmWindow"],
                 confirm_timeout_s=values["confirmTimeoutMs"] / 1000,
