@@ -7,9 +7,12 @@ the same tables: each message is in its table once.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
@@ -18,14 +21,13 @@ from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import ENCODING, TABLE
 from warren.pipeline.keys import Keys
 from warren.pipeline.model import Files, Publish, Table
+from warren.pipeline.quarantine import as_letters, as_rows, not_taken, was_in_quarantine
 from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
+
+log = logging.getLogger(__name__)
 
 #: So many messages make another file of a table's batch.
 _ROWS_A_FILE = 200_000
-#: What a message loses when it is sent on, as RabbitMQ does with dead letters: it would expire
-#: again; and its user is not the one who sends it now.
-_NOT_SENT_ON = ("expiration", "user_id")
-REASON_HEADER = "x-warren-reason"
 
 
 class Batches:
@@ -159,26 +161,27 @@ class _Batch:
 
     # -- messages ------------------------------------------------------------------------------
     def _quarantine(self, bad: DataFrame) -> None:
-        place = self._pipeline.quarantine
         if not self._count.quarantined:
             return
-        if place.files is not None:
-            table = f.col(TABLE).alias("table")
-            rows = bad.select(f.col(REASON).alias("reason"), table, *NAMES)
-            self._save(rows, place.files, 1)
-        if place.exchange is not None:
-            reason = f.create_map(f.lit(REASON_HEADER), f.col(REASON))
-            headers = f.map_filter(
-                f.coalesce(f.col("headers"), f.create_map().cast("map<string,string>")),
-                lambda name, _: name != REASON_HEADER,
-            )
-            rows = bad.select(*NAMES).drop(*_NOT_SENT_ON, "exchange")
-            rows = bad.withColumn("headers", f.map_concat(headers, reason)).select(rows.columns)
-            if place.routing_key is not None:
-                rows = rows.drop("routing_key")
-            # Done again, the batch must give each message the same id: so they need an order.
-            rows = rows.coalesce(1).sortWithinPartitions("queue", "offset")
-            self._send(rows, place.options)
+        place = self._pipeline.quarantine
+        kept = bad if place.keeps_all else bad.where(was_in_quarantine())
+        if place.exchange is not None and not self._sent_off(bad.where(~was_in_quarantine())):
+            kept = bad
+        if place.keeps_all or not kept.isEmpty():
+            self._save(as_rows(kept), place.files, 1)
+
+    def _sent_off(self, bad: DataFrame) -> bool:
+        """Did the exchange take these messages, all of them?"""
+        place = self._pipeline.quarantine
+        try:
+            self._send(as_letters(bad, place), place.options)
+        except (PySparkException, Py4JError) as error:
+            reason = not_taken(error)
+            if reason is None:
+                raise
+            log.warning("quarantine: %s; that of this batch is in %s", reason, place.files.path)
+            return False
+        return True
 
     def _publish(self, publish: Publish) -> None:
         rows = as_messages(self._run(publish.sql)).coalesce(1)

@@ -157,12 +157,9 @@ class _Reader:
             ("checkpoint", pipeline.checkpoint, lines.get("checkpoint", 0)),
             ("keys", pipeline.keys, 0),
         ]
-        for what, files in (
-            ("quarantine", pipeline.quarantine.files),
-            ("statistics", pipeline.statistics),
-        ):
-            if files is not None:
-                places.append((what, files.path, lines.get(what, 0)))
+        places.append(("quarantine", pipeline.quarantine.files.path, lines.get("quarantine", 0)))
+        if pipeline.statistics is not None:
+            places.append(("statistics", pipeline.statistics.path, lines.get("statistics", 0)))
         for table in pipeline.tables:
             line = table.lines.get("path", table.line)
             places.append((f"table '{table.name}'", table.files.path, line))
@@ -230,10 +227,12 @@ class _Reader:
             problem = "quarantine: options are for files; say a path or a format too, or drop them"
             raise PipelineError(self._file, mine["options"].line, problem)
         return Quarantine(
-            files=self._files(mine, what, default) if has_table else None,
+            files=self._files(mine, what, default),
+            keeps_all=has_table,
             exchange=exchange,
             routing_key=self._yaml.value(mine, "routing_key", str, what),
-            line=keys[what].line if what in keys else 0,
+            lines={"": keys[what].line if what in keys else 0}
+            | {key: found.line for key, found in mine.items()},
         )
 
     def _statistics(self, keys: Entries, folder: str) -> Files | None:

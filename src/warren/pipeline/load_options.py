@@ -93,7 +93,7 @@ def check_sinks(pipeline: Pipeline) -> None:
     quarantine = pipeline.quarantine
     sinks = [(f"publish '{each.name}'", each.options, each.lines) for each in pipeline.publish]
     if quarantine.exchange is not None:
-        sinks.append(("quarantine", quarantine.options, {"": quarantine.line}))
+        sinks.append(("quarantine", quarantine.options, quarantine.lines))
     for what, options, lines in sinks:
         for key, option in (("exchange", "exchange"), ("routing_key", "routingKey")):
             if len(options[option].encode()) > _MOST_OCTETS:

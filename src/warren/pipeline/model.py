@@ -75,10 +75,13 @@ class Table:
 class Quarantine:
     """Where a message goes that can't be read: a table, an exchange, or both."""
 
-    files: Files | None
+    #: The table: for every such message, or for those that the exchange does not get.
+    files: Files
+    keeps_all: bool = True
     exchange: str | None = None
     routing_key: str | None = None
-    line: int = 0
+    #: Where its keys stand in the file.
+    lines: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def options(self) -> dict[str, str]:
@@ -87,6 +90,7 @@ class Quarantine:
             "exchange": self.exchange or "",
             "routingKey": self.routing_key or "",
             "writeName": "quarantine",
+            "onTooLong": "shorten",
         }
 
 

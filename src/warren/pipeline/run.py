@@ -150,7 +150,7 @@ class Run:
         found = [(each.exchange, each.lines.get("exchange", 0)) for each in self.pipeline.publish]
         quarantine = self.pipeline.quarantine
         if quarantine.exchange is not None:
-            found.append((quarantine.exchange, quarantine.line))
+            found.append((quarantine.exchange, quarantine.lines.get("exchange", 0)))
         return found
 
     # -- while ---------------------------------------------------------------------------------
