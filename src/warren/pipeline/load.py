@@ -11,7 +11,7 @@ from typing import TypeVar
 import yaml
 
 from warren.errors import PipelineError
-from warren.pipeline.load_options import check_sinks, check_source
+from warren.pipeline.load_options import check_quarantine, check_sinks, check_source
 from warren.pipeline.load_spark import wrong_master, wrong_setting
 from warren.pipeline.load_table import TableReader, one_of
 from warren.pipeline.model import FILE_FORMATS, Files, Pipeline, Publish, Quarantine, Table, Take
@@ -147,6 +147,7 @@ class _Reader:
         """What source and sink would refuse, they refuse here."""
         below = self._yaml.mapping(keys["source"].node, "source") if pipeline.source else {}
         check_source(pipeline, below)
+        check_quarantine(pipeline)
         check_sinks(pipeline)
 
     def _check_places(self, pipeline: Pipeline) -> None:

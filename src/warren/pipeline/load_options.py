@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from warren.errors import ConfigError, PipelineError
@@ -86,6 +87,25 @@ def _problem(error: ConfigError) -> str:
 
 def _inside(error: ConfigError) -> str:
     return f"{error.option}: " if error.source.lower() in _READ else ""
+
+
+def check_quarantine(pipeline: Pipeline) -> None:
+    """What would be found out at the first message that can't be read."""
+    place = pipeline.quarantine
+    read = [name for name in pipeline.queues if fnmatchcase(place.routing_key or "", name.strip())]
+    if place.files.format == "csv":
+        key, problem = "format", "CSV can't hold a message; there are parquet, orc and json"
+    elif place.exchange == "" and not place.routing_key:
+        key = "exchange"
+        problem = "the default exchange takes a message to the queue that its routing key names, "
+        problem += "perhaps the one it came from; say to which queue: 'routing_key: NAME'"
+    elif place.exchange == "" and read:
+        key = "routing_key"
+        problem = f"routing_key '{place.routing_key}' is a queue that is read "
+        problem += f"('{read[0]}' in queues): each message would come back"
+    else:
+        return
+    raise PipelineError(pipeline.file, place.lines[key], f"quarantine: {problem}")
 
 
 def check_sinks(pipeline: Pipeline) -> None:

@@ -35,9 +35,25 @@ def test_the_smallest_file_has_a_default_for_all_else() -> None:
     assert pipeline.ledger == "/jobs/shop-data/ledger"
     assert pipeline.checkpoint == "/jobs/shop-data/checkpoint"
     assert [table.files.path for table in pipeline.tables] == ["/jobs/shop-data/orders"]
-    assert pipeline.quarantine.files is not None
     assert pipeline.quarantine.files.path == "/jobs/shop-data/quarantine"
     assert (pipeline.publish, pipeline.statistics, pipeline.ignore) == ((), None, ())
+
+
+@pytest.mark.parametrize(
+    ("said", "keeps_all"),
+    [
+        ("{exchange: sick}", False),
+        ("{exchange: sick, format: orc}", True),
+        ("{exchange: '', routing_key: orders.sick}", False),
+        ("{path: bad}", True),
+        ("{exchange: sick, routing_key: orders}", False),
+    ],
+)
+def test_a_quarantine_has_a_table_whatever_else_it_has(said: str, keeps_all: bool) -> None:
+    place = read(f"quarantine: {said}\n{SMALL}").quarantine
+
+    assert place.keeps_all is keeps_all
+    assert place.files.path == f"/jobs/{'bad' if 'path' in said else 'shop-data/quarantine'}"
 
 
 def test_a_table_says_what_it_takes_and_how() -> None:
@@ -299,6 +315,26 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
             ":3: spark: spark.driver.memory: 'lots' is no size; write 512m or 4g",
         ),
         (f"quarantine: {{routing_key: x}}\n{SMALL}", ":1: quarantine: routing_key is for an"),
+        (
+            f"quarantine:\n  exchange: ''\n{SMALL}",
+            ":2: quarantine: the default exchange takes a message to the queue that its",
+        ),
+        (
+            f"quarantine: {{exchange: '', routing_key: ''}}\n{SMALL}",
+            "came from; say to which queue: 'routing_key: NAME'",
+        ),
+        (
+            f"quarantine:\n  exchange: ''\n  routing_key: orders\n{SMALL}",
+            ":3: quarantine: routing_key 'orders' is a queue that is read ('orders' in",
+        ),
+        (
+            f"quarantine: {{exchange: '', routing_key: a.sick}}\nqueues: [b, a.*]\n{TABLE}",
+            ":1: quarantine: routing_key 'a.sick' is a queue that is read ('a.*' in queues)",
+        ),
+        (
+            f"quarantine:\n  format: csv\n{SMALL}",
+            ":2: quarantine: CSV can't hold a message; there are parquet, orc and json",
+        ),
         (f"publish:\n  sold: {{sql: SELECT 1}}\n{SMALL}", ":2: publish 'sold' needs an exchange"),
         (f"publish:\n  sold: {{exchange: x}}\n{SMALL}", ":2: publish 'sold' needs a query"),
         (
