@@ -232,6 +232,28 @@ def test_what_is_published_to_one_place_has_ids_of_its_own_in_every_attempt(
     assert [_told(each) for each in second] == [_told(each) for each in first]
 
 
+def test_rows_that_are_too_long_for_a_message_end_the_run_or_are_shortened(
+    job: Job, wire: Channel
+) -> None:
+    wire.declare("wide")
+    wire.declare("wide.out")
+    wire.publish("wide", order(1, country="x" * 300))
+    wire.sync()
+    text = """
+    queues: wide
+    tables: {orders: {schema: "id INT, country STRING"}}
+    publish:
+      sold: {sql: "SELECT id, country AS type FROM orders", exchange: "", routing_key: wide.out}
+    """
+
+    with pytest.raises(PipelineStopped, match=r"column 'type', row 0 .* 300 octets; 255 is the"):
+        job.run(text)
+    job.run(text.replace("routing_key: wide.out", "routing_key: wide.out, on_too_long: shorten"))
+
+    (message,) = got(wire, "wide.out")
+    assert (message.body, message.properties.type) == (b'{"id":1}', "x" * 255)
+
+
 def _told(message: Message) -> tuple[Any, ...]:
     return message.properties.message_id, message.properties.headers, message.body
 

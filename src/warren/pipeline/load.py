@@ -263,23 +263,19 @@ class _Reader:
 
     def _publish(self, name: str, entry: Entry) -> Publish:
         what = f"publish '{name}'"
-        known = ("sql", "exchange", "routing_key", "type", "on_unroutable")
+        known = ("sql", "exchange", "routing_key", "type", "on_unroutable", "on_too_long")
         keys = self._yaml.settings(entry, what, known)
         for needed in ("sql", "exchange"):
             if needed not in keys:
                 raise PipelineError(self._file, entry.line, f"{what} needs {_article(needed)}")
-        on_unroutable = self._yaml.value(keys, "on_unroutable", str, what, "fail")
-        choices = ("fail", "drop")
-        if on_unroutable not in choices:
-            problem = f"{what}: {unknown('on_unroutable', on_unroutable, choices)}"
-            raise self._yaml.error(keys["on_unroutable"].node, problem)
         return Publish(
             name,
             sql=self._yaml.value(keys, "sql", str, what),
             exchange=self._yaml.value(keys, "exchange", str, what),
             routing_key=self._yaml.value(keys, "routing_key", str, what, ""),
             type=self._yaml.value(keys, "type", str, what),
-            on_unroutable=on_unroutable,
+            on_unroutable=self._choice(keys, "on_unroutable", what, ("fail", "drop")),
+            on_too_long=self._choice(keys, "on_too_long", what, ("fail", "shorten")),
             lines={"": entry.line, **{key: found.line for key, found in keys.items()}},
         )
 
@@ -297,6 +293,14 @@ class _Reader:
         if section in keys and not self._yaml.is_null(keys[section].node):
             for name, entry in self._yaml.mapping(keys[section].node, section).items():
                 yield make(name, entry)
+
+    def _choice(self, keys: Entries, name: str, what: str, choices: tuple[str, ...]) -> str:
+        """One of these words; the first if none is said."""
+        word: str = self._yaml.value(keys, name, str, what, choices[0])
+        if word not in choices:
+            problem = f"{what}: {unknown(name, word, choices)}"
+            raise self._yaml.error(keys[name].node, problem)
+        return word
 
     def _words(self, keys: Entries, name: str) -> dict[str, str]:
         """A mapping of options, as the text that Spark takes."""

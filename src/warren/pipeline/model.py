@@ -104,6 +104,7 @@ class Publish:
     routing_key: str = ""
     type: str | None = None
     on_unroutable: str = "fail"
+    on_too_long: str = "fail"
     lines: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -116,6 +117,7 @@ class Publish:
             "writeName": f"publish.{self.name}",
             **({"type": self.type} if self.type is not None else {}),
             "onUnroutable": self.on_unroutable,
+            "onTooLong": self.on_too_long,
             "contentType": "application/json",
         }
 

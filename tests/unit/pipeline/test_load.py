@@ -335,6 +335,10 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
             f"quarantine:\n  format: csv\n{SMALL}",
             ":2: quarantine: CSV can't hold a message; there are parquet, orc and json",
         ),
+        (
+            f"publish:\n  p:\n    sql: SELECT 1\n    exchange: x\n    on_too_long: cut\n{SMALL}",
+            ":5: publish 'p': unknown on_too_long 'cut'",
+        ),
         (f"publish:\n  sold: {{sql: SELECT 1}}\n{SMALL}", ":2: publish 'sold' needs an exchange"),
         (f"publish:\n  sold: {{exchange: x}}\n{SMALL}", ":2: publish 'sold' needs a query"),
         (
