@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.pipelines import Job, got, ready, send
+from tests.spark.pipelines import Job, got, order, ready, send
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
 
@@ -66,6 +66,28 @@ def test_the_table_gets_any_message_as_it_came(job: Job, wire: Channel, kind: st
     assert total.quarantined == len(ODD)
     (file,) = (job.folder / "job-data" / "quarantine").glob(f"batch=*/part-*.{kind}")
     assert file.stat().st_size > 0
+
+
+def test_what_cant_name_a_folder_is_no_reason_to_stop(job: Job, wire: Channel) -> None:
+    wire.declare("named")
+    fitting = ["x" * 247, "/" * 82, "ü€", "..", "", " \t\n", "\x01"]
+    unfit = ["x" * 248, "/" * 83, "€" * 83, "\0", "a\0"]
+    for country in (*fitting, *unfit):
+        wire.publish("named", order(1, country), type=country[:9])
+    wire.publish("named", order(2, "de"), type="x" * 251)
+    wire.sync()
+
+    total = job.run(
+        "queues: named\n"
+        "tables:\n"
+        "  t: {schema: 'id INT, country STRING', columns: type, partition_by: [type, country]}\n"
+    )
+
+    assert (total.written, total.quarantined) == (len(fitting), len(unfit) + 1)
+    assert total.reasons == {
+        "field 'country' can't be the name of a folder": len(unfit) - 2,
+        "field 'type' can't be the name of a folder": 3,
+    }
 
 
 def test_what_no_queue_of_the_exchange_takes_is_kept_in_the_table(

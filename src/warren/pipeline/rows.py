@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from warren.pipeline.decode import KIND, PROBLEM, TABLE, TEXT, Decoder, Decoding
 from warren.pipeline.model import Pipeline, Table
 from warren.pipeline.patterns import takes
-from warren.spark.columns import COLUMNS, DDL
+from warren.spark.columns import BY_NAME, COLUMNS, DDL
 
 #: The columns of a message.
 NAMES = tuple(column.name for column in COLUMNS)
@@ -24,6 +24,9 @@ IGNORED = "_ignored"
 _ROW, _END, _BAD = "_row", "_end", "_corrupt"
 _MORE = "more than one JSON object"
 _CONTROL = r"[\x00-\x1f]"
+#: Octets in the name of a folder, on disks and HDFS; and what Spark writes as three of them.
+_LONGEST_NAME = 255
+_ESCAPED = r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]"
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
@@ -83,7 +86,27 @@ def _problem(table: Table, schema: StructType) -> Column:
     found = found.when(is_bad, "not a JSON object of its schema")
     for name, is_missing in _missing(row, schema):
         found = found.when(is_missing, f"no field '{name}'")
+    for name, is_unfit in _unfit_for_folders(table, row, schema):
+        found = found.when(is_unfit, f"field '{name}' can't be the name of a folder")
     return found
+
+
+def _unfit_for_folders(
+    table: Table, row: Column, schema: StructType
+) -> Iterator[tuple[str, Column]]:
+    """The texts that a table is partitioned by, and whether they are too long or have a NUL."""
+    if table.sql is not None:  # it makes the columns
+        return
+    for name in table.files.partition_by:
+        own = name in schema.names
+        kind = schema[name].dataType.simpleString() if own else BY_NAME[name].sql.lower()
+        if kind not in ("string", "binary"):
+            continue
+        text = (row[name] if own else f.col(name)).cast("string")
+        escaped = f.octet_length(f.regexp_replace(text, f.lit(_ESCAPED), f.lit("%00")))
+        most = _LONGEST_NAME - len(f"{name}=".encode())
+        is_long = (f.octet_length(text) * 3 > most) & (escaped > most)
+        yield name, is_long | (f.instr(text, "\0") > 0)
 
 
 def _missing(value: Column, kind: DataType, inside: str = "") -> Iterator[tuple[str, Column]]:
