@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -177,6 +179,54 @@ def test_two_writes_of_a_batch_have_ids_of_their_own_and_the_same_when_it_is_don
     assert second == first
 
 
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+@pytest.mark.parametrize("told_by", ["inheritable_thread_target", "writeId"])
+def test_writes_in_threads_have_the_same_ids_when_their_batch_is_done_again(
+    spark: SparkSession,
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
+    tmp_path: Path,
+    told_by: str,
+) -> None:
+    queue = name("threads")
+    channel.declare(queue)
+    numbers = spark.range(20).selectExpr("CAST(id AS STRING) AS value").coalesce(1)
+    numbers.write.text(str(tmp_path / "in"))
+    rows = spark.readStream.text(str(tmp_path / "in")).withColumnRenamed("value", "body")
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> list[tuple[bytes, str]]:
+        def publish(batch: DataFrame, batch_id: int) -> None:
+            session = batch.sparkSession
+            options = {"writeId": f"shop-{batch_id}"} if told_by == "writeId" else {}
+
+            def write(kind: str) -> None:
+                session.createDataFrame([], "nothing INT")  # makes the session this thread's, too
+                save(batch, broker, routingKey=queue, type=kind, **options)
+
+            with ThreadPoolExecutor() as pool:
+                inherited = [
+                    write if options else inheritable_thread_target(session)(write)
+                    for _ in range(2)
+                ]
+                list(pool.map(lambda each, kind: each(kind), inherited, ("left", "right")))
+
+        writer = rows.writeStream.foreachBatch(publish).option(
+            "checkpointLocation", f"{checkpoint}"
+        )
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return sorted((each.body, each.properties.message_id) for each in got(channel, queue))
+
+    first = run()
+    for commit in (checkpoint / "commits").glob("*0*"):
+        commit.unlink()
+    second = run()
+
+    assert second == first
+    assert len({message_id for _, message_id in first}) == 40
+
+
 def test_a_row_that_no_queue_takes_fails_the_query_and_names_its_key(
     spark: SparkSession, broker: TestBroker
 ) -> None:
@@ -243,6 +293,8 @@ def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
         ("'x' AS body", {"routingkey2": "q"}, "did you mean 'routingKey'"),
         ("'x' AS body", {"onUnroutable": "deadletter"}, "needs a deadLetterExchange"),
         ("'x' AS body", {"writeName": "é" * 65}, "must be at most 128 octets"),
+        ("'x' AS body", {"writeId": "é" * 33}, "must be 1 to 64 octets"),
+        ("'x' AS body", {"writeId": ""}, "must be 1 to 64 octets"),
         ("'x' AS body", {"priority": "300"}, "300 is not between 0 and 255"),
         ("'x' AS body", {"onUnroutable": "drop"}, "nothing says where the rows go"),
         ("'x' AS body", {"routingKey": "q", "queues": "q"}, "queues .* is for what is read"),

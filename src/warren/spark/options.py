@@ -90,14 +90,21 @@ def _replay(value: str) -> Replay | None:
     return Replay() if text == "true" else None
 
 
-#: A message id has 255 octets; query, batch, partition and row take about 100 of them.
-_LONGEST_NAME = 128
+#: A message id has 255 octets; partition, row and what else tells writes apart take about 50.
+_LONGEST_NAME, _LONGEST_ID = 128, 64
 
 
 def _name(value: str) -> str:
     """A part of message ids."""
     if len(value.encode()) > _LONGEST_NAME:
         raise ValueError(f"must be at most {_LONGEST_NAME} octets")
+    return value
+
+
+def _id(value: str) -> str:
+    """What message ids begin with."""
+    if not 0 < len(value.encode()) <= _LONGEST_ID:
+        raise ValueError(f"must be 1 to {_LONGEST_ID} octets")
     return value
 
 
@@ -212,6 +219,8 @@ WRITING: tuple[Option, ...] = (
     Option("routingKey", _text, "the routing key of rows without a column `routing_key`", ""),
     Option("writeName", _name, "a part of the message ids that the sink makes: tells writes of one "
            "micro-batch apart"),
+    Option("writeId", _id, "`df.write` only: what those ids begin with, instead of query and "
+           "micro-batch"),
     Option("mandatory", _flag, "a row that no queue takes is noticed", True),
     Option("onUnroutable", one_of("fail", "drop", "deadletter"), "what to do with such a row",
            "fail"),

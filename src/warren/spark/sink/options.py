@@ -77,6 +77,8 @@ class SinkOptions:
     routing_key: str
     #: Tells writes of one micro-batch apart, where nothing else does.
     write_name: str | None
+    #: Stands for query and micro-batch, where Spark does not tell them to the task.
+    write_id: str | None
     mandatory: bool
     #: What is too long is made to fit.
     shorten: bool
@@ -98,6 +100,7 @@ class SinkOptions:
             exchange=values["exchange"],
             routing_key=values["routingKey"],
             write_name=values["writeName"],
+            write_id=values["writeId"],
             mandatory=values["mandatory"],
             shorten=values["onTooLong"] == "shorten",
             rules=PublishRules(

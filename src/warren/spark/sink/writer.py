@@ -66,16 +66,19 @@ class _Sink:
         self._options = options = SinkOptions.parse(given)
         self._places = bind_columns(schema)
         require_address(options, self._places)
+        if streaming and options.write_id is not None:
+            problem = "is for df.write: a stream has ids for each of its micro-batches; drop it"
+            raise ConfigError("writeId", problem, SOURCE)
         #: Stands for the query where there is none: the same for all attempts of a task.
         self._run_id = uuid.uuid4().hex
-        self._write_id = _write_id(options, schema, streaming=streaming)
+        self._part_id = _part_id(options, schema, streaming=streaming)
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
         _speak_up()
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        query = _query(context) or self._run_id
-        prefix = f"{query}-{_batch(context)}-{self._write_id}{partition}-"
+        whole = self._options.write_id or f"{_query(context) or self._run_id}-{_batch(context)}"
+        prefix = f"{whole}-{self._part_id}{partition}-"
         encoder = RowEncoder(self._options, self._places, prefix)
         started = time.monotonic()
         name = f"spark {prefix[:-1]}"
@@ -101,7 +104,7 @@ class _Sink:
         return done
 
 
-def _write_id(options: SinkOptions, schema: StructType, *, streaming: bool) -> str:
+def _part_id(options: SinkOptions, schema: StructType, *, streaming: bool) -> str:
     """Tells the writes of one micro-batch apart, and is the same when the batch is done again.
 
     A function for foreachBatch may write several times. What kind of messages a write sends, and
