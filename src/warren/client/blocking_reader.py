@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, repeat
+from operator import add
 
 from warren.amqp import methods as m
 from warren.amqp.client_runs import Run
@@ -17,7 +18,7 @@ EXCLUSIVE, SINGLE_ACTIVE = "exclusive", "single active"
 class Deliveries:
     """Messages of one queue in the order they came, not yet decoded."""
 
-    __slots__ = ("bodies", "body_bytes", "properties", "redelivered", "routes")
+    __slots__ = ("bodies", "body_bytes", "properties", "property_bytes", "redelivered", "routes")
 
     def __init__(self) -> None:
         self.routes: list[bytes] = []
@@ -25,7 +26,7 @@ class Deliveries:
         self.bodies: list[bytes] = []
         #: Indices of those that were handed out before.
         self.redelivered: list[int] = []
-        self.body_bytes = 0
+        self.body_bytes = self.property_bytes = 0
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -35,6 +36,12 @@ class Deliveries:
         del self.routes[count:], self.properties[count:], self.bodies[count:]
         self.redelivered = [index for index in self.redelivered if index < count]
         self.body_bytes = sum(map(len, self.bodies))
+        self.property_bytes = sum(map(len, self.properties))
+
+    @property
+    def octets(self) -> int:
+        """Of all that may be heavy: headers can be 128 KiB a message."""
+        return self.body_bytes + self.property_bytes
 
     def rearrange(self, order: Sequence[int]) -> None:
         """Put them into another order, given by their indices."""
@@ -165,17 +172,18 @@ class Tap(BlockingChannel):
             self.send(m.TxSelect())
 
     def keep_octets(self, most: int) -> bool:
-        """Let go of what is more than so many octets of bodies, but for the first message."""
-        if self.took.body_bytes <= most or len(self.took) == 1:
+        """Let go of what is more than so many octets, but for the first message."""
+        took = self.took
+        if took.octets <= most or len(took) == 1:
             return False
-        octets = accumulate(map(len, self.took.bodies))
+        octets = accumulate(map(add, map(len, took.bodies), map(len, took.properties)))
         count = max(1, sum(1 for total in octets if total <= most))
         if self._tags is not None:
             self._tags, self._is_cut = self._tags[:count], True
         else:
-            self.last_tag -= len(self.took) - count
-            self._ignored += len(self.took) - count
-        self.took.keep(count)
+            self.last_tag -= len(took) - count
+            self._ignored += len(took) - count
+        took.keep(count)
         return True
 
     def rearrange(self, order: Sequence[int]) -> None:
@@ -242,6 +250,7 @@ class Tap(BlockingChannel):
         took.properties.append(properties)
         took.bodies.append(body)
         took.body_bytes += len(body)
+        took.property_bytes += len(properties)
         self.last_tag = delivery_tag
 
     def _deliver_run(self, run: Run) -> None:
@@ -258,6 +267,7 @@ class Tap(BlockingChannel):
         took.properties.extend(run.properties)
         took.bodies.extend(run.bodies)
         took.body_bytes += sum(map(len, run.bodies))
+        took.property_bytes += count * len(run.properties[0])  # in a run they are of one length
         self.last_tag = run.last_tag
 
     def method(self, method: m.Method) -> None:

@@ -52,6 +52,7 @@ class StreamTap(BlockingChannel):
         took.properties.append(properties)
         took.bodies.append(body)
         took.body_bytes += len(body)
+        took.property_bytes += len(properties)
         self.offsets.append(stream_offset(properties))
 
     def method(self, method: m.Method) -> None:

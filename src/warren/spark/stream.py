@@ -23,7 +23,7 @@ _WINDOW = 2_000
 _CHUNK = 65_535
 #: The most messages that are weighed.
 _LOOKED_AT = 50
-#: Messages and octets of bodies that become one batch, about: Arrow takes 2 GiB.
+#: Messages and octets that become one batch, about: Arrow takes 2 GiB.
 _PART = 20_000
 _PART_BYTES = 32 << 20
 #: A stream that has something answers at once; this long is waited for more, and no longer, for
@@ -159,7 +159,7 @@ def _is_part(tap: StreamTap, end: int) -> bool:
     """Has enough come, or all there is to come?"""
     if not tap.offsets:
         return False
-    enough = len(tap.offsets) >= _PART or tap.took.body_bytes >= _PART_BYTES
+    enough = len(tap.offsets) >= _PART or tap.took.octets >= _PART_BYTES
     return enough or tap.offsets[-1] + 1 >= end
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.spark.test_deliveries import deliveries
+from warren.amqp.client_runs import Run
+from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking_reader import Tap
+from warren.client.blocking_stream import StreamTap
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.job import FIRST_IN_TURNS, FIRST_PART, Job, Range
 from warren.spark.drain.parts import Parts, overflow
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
+from warren.spark.stream import _is_part
 
 
 @pytest.mark.parametrize(
@@ -111,3 +115,54 @@ def test_a_window_that_holds_all_that_came_back_is_cut_like_any_other() -> None:
     overflow([unsure, other], 1000)
 
     assert (unsure.overflows, other.overflows) == (True, False)
+
+
+# -- what is heavy besides bodies ------------------------------------------------------------------
+def headers(octets: int, **more: int) -> bytes:
+    return encode_properties(Properties(headers={"x": "y" * octets, **more}))
+
+
+def fill(tap: Any, properties: list[bytes]) -> None:
+    for tag, each in enumerate(properties, start=1):
+        tap.deliver(b"warren", tag, False, b"\0\0", each, b"")
+
+
+def test_headers_count_when_windows_hold_too_much() -> None:
+    light, heavy = holding(300), holding(0)
+    assert heavy.tap is not None
+    fill(heavy.tap, [headers(400)] * 2)
+
+    overflow([light, heavy], 1000)
+
+    assert [job.overflows for job in (light, heavy)] == [False, True]
+
+
+def test_headers_of_a_run_count_too() -> None:
+    tap = Tap(cast(Any, None))
+    run = Run(lambda run: None)
+    run.properties, run.bodies = [headers(400)] * 3, [b"body"] * 3
+
+    assert tap.run is not None
+    tap.run.take(run)
+
+    assert tap.took.octets == 3 * (len(headers(400)) + 4)
+
+
+def test_a_window_is_cut_by_what_its_headers_weigh() -> None:
+    tap = Tap(cast(Any, None))
+    fill(tap, [headers(400)] * 5)
+
+    assert tap.keep_octets(2 * len(headers(400)))
+    assert (len(tap.took), tap.took.octets) == (2, 2 * len(headers(400)))
+    assert not tap.keep_octets(2 * len(headers(400)))
+
+
+def test_a_part_of_a_stream_ends_when_its_headers_are_heavy() -> None:
+    tap = StreamTap(cast(Any, None))
+    tap._window = 1000
+    fill(tap, [headers(1 << 20, **{"x-stream-offset": offset}) for offset in range(31)])
+    assert not _is_part(tap, 1000)
+
+    fill(tap, [headers(1 << 20, **{"x-stream-offset": 31})])
+
+    assert _is_part(tap, 1000)

@@ -9,7 +9,7 @@ from warren.spark.drain.job import FIRST_IN_TURNS, FIRST_PART, Job
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
 
-#: Octets of bodies in one segment, and in all that a task has not written, at the most.
+#: Octets in one segment, and in all that a task has not written, at the most.
 MOST_BYTES = 256 << 20
 #: What a message of a queue weighed lately, by ledger and queue: for this process's next tasks.
 _WEIGHTS: dict[tuple[str, str], int] = {}
@@ -61,8 +61,8 @@ class Parts:
 
 
 def held_bytes(jobs: Iterable[Job]) -> int:
-    """Octets of bodies in all windows, also in those that are being acknowledged."""
-    return sum(job.tap.took.body_bytes for job in jobs if job.tap is not None)
+    """Octets in all windows, also in those that are being acknowledged."""
+    return sum(job.tap.took.octets for job in jobs if job.tap is not None)
 
 
 def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
@@ -72,7 +72,7 @@ def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
     Not one whose first messages may be yet to come, unless it alone holds far more.
     """
     held = [
-        (job.tap.took.body_bytes, job)
+        (job.tap.took.octets, job)
         for job in jobs
         if job.tap is not None and (job.taking or job.has_seen_all)
     ]
@@ -87,7 +87,7 @@ def is_time_to_write(full: Sequence[tuple[Job, Tap]], left: Iterable[Job], now: 
     """Are full windows to be written down, or to wait for those that fill?"""
     if sum(job.taking for job, _ in full) == sum(job.taking for job in left):
         return True
-    heavy = sum(tap.took.body_bytes for _, tap in full) >= _TOGETHER_BYTES
+    heavy = sum(tap.took.octets for _, tap in full) >= _TOGETHER_BYTES
     if heavy or any(job.overflows for job, _ in full):
         return True
     for job, _ in full:
