@@ -12,6 +12,7 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import warren.spark
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel, Message
 
@@ -202,7 +203,7 @@ def test_writes_in_threads_have_the_same_ids_when_their_batch_is_done_again(
             options = {"writeId": f"shop-{batch_id}"} if told_by == "writeId" else {}
 
             def write(kind: str) -> None:
-                session.createDataFrame([], "nothing INT")  # makes the session this thread's, too
+                warren.spark.session()
                 save(batch, broker, routingKey=queue, type=kind, **options)
 
             with ThreadPoolExecutor() as pool:
