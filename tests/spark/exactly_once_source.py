@@ -7,6 +7,7 @@ It is pickled by value, with all it needs: executors of a cluster don't find thi
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql.datasource import DataSource, InputPartition
 
 from tests.spark.exactly_once_steps import PRUNED, come_to, note
 from warren.errors import LedgerUnusable
+from warren.spark import portions
 from warren.spark.columns import DDL
 from warren.spark.drain import doubt
 from warren.spark.drain.drain import Drain
@@ -63,7 +65,9 @@ class RefusingFiles(LocalFiles):
 
 def watched(drain: Drain, folder: Path) -> Drain:
     """The same drain, whose steps are told."""
-    clear, cleared, write = drain._clear, drain._cleared, drain._writers.write
+    clear, cleared, write, rows = drain._clear, drain._cleared, drain._writers.write, drain.rows
+    choice = random.Random()
+    portions._SMALL_BYTES = choice.choice([0, 1 << 20])  # each segment's rows at once, or not
 
     def told_clear(*given: Any) -> None:
         come_to(folder, "before clearing")
@@ -79,6 +83,15 @@ def watched(drain: Drain, folder: Path) -> Drain:
         note(folder, "segments behind the first of a range", later)
         return write(segments)
 
+    def told_rows(ranges: Any) -> Iterator[Any]:
+        """A Spark that is slow over some of them: meanwhile what the broker says is heard."""
+        for batch in rows(ranges):
+            yield batch
+            if choice.random() < 0.5:
+                drain.keep_alive()
+                note(folder, "read on while Spark had rows", 1)
+
+    drain.rows = told_rows  # type: ignore[method-assign]
     drain._probe = lambda point, _: come_to(folder, point)
     drain._clear, drain._cleared = told_clear, told_cleared  # type: ignore[method-assign]
     drain._writers.write = told_write  # type: ignore[method-assign]

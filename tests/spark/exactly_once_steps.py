@@ -35,6 +35,7 @@ RULES = [
     "dropped, settled",
     "written by another attempt first",
     "segments behind the first of a range",
+    "read on while Spark had rows",
 ]
 #: This must not happen.
 PRUNED = "segments in doubt pruned"

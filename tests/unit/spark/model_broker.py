@@ -139,6 +139,8 @@ class Holder:
     def __init__(self, channel: BlockingChannel, inbox: list[Callable[[], None]]) -> None:
         self.channel = channel
         self.inbox = inbox
+        #: That it asks about; None before it does.
+        self.queue: Queue | None = None
         self.prefetch = 0
         self.closed = False
         self.unacked: dict[int, Message] = {}
@@ -185,13 +187,14 @@ class Link:
             if self.broker.cut_now():
                 self.abandon()
                 if self.broker.forget_at_cut:
-                    self.broker.queue.crash(self.broker.forget_at_cut)
+                    self.broker.crash(self.broker.forget_at_cut)
                     self.broker.down = True
                 raise self._gone()
             if self.broker.return_now():
                 self._return_all()
             number, method = self._sent.pop(0)
-            self.broker.queue.frame_passes()
+            for queue in self.broker.queues:
+                queue.frame_passes()
             self._work(self._holders[number], method)
 
     def beat(self) -> None:
@@ -199,8 +202,8 @@ class Link:
 
     def pump(self, timeout_s: float, *, gather: bool = False) -> bool:
         self.flush()
-        heard = list(self._inbox)
-        self._inbox.clear()
+        heard = self._inbox[: self.broker.hears]
+        del self._inbox[: len(heard)]
         for hear in heard:
             hear()
         return bool(heard)
@@ -222,9 +225,12 @@ class Link:
 
     # -- what the broker does --------------------------------------------------------------------
     def _work(self, holder: Holder, method: Any) -> None:
-        queue = self.broker.queue
         if holder.closed:
             return
+        if isinstance(method, m.QueueDeclare):
+            holder.queue = self.broker.of(method.queue)
+        queue = holder.queue
+        assert queue is not None, "asked about before it is read"
         if method == "close":
             self._drop(holder)
             holder.tell(holder.channel.closed, None)
@@ -269,14 +275,16 @@ class Link:
     def _return_all(self) -> None:
         """What a quorum queue does when its leader has lost sight of the client's node: it takes
         back what it gave out and gives it out again, on the same channel. Old tags are void."""
-        queue = self.broker.queue
         for holder in self._holders.values():
-            queue.give_back(list(holder.unacked.values()))
-            holder.unacked.clear()
-        self._deliver(queue)
+            if holder.queue is not None:
+                holder.queue.give_back(list(holder.unacked.values()))
+                holder.unacked.clear()
+        for queue in self.broker.queues:
+            self._deliver(queue)
 
     def _ack(self, holder: Holder, method: m.BasicAck) -> None:
-        queue = self.broker.queue
+        queue = holder.queue
+        assert queue is not None
         past = Past(list(queue.ready), list(holder.unacked.values()), queue.published)
         for tag in sorted(holder.unacked):
             if tag == method.delivery_tag or (method.multiple and tag < method.delivery_tag):
@@ -306,7 +314,9 @@ class Link:
         if holder.closed:
             return
         holder.closed = True
-        queue = self.broker.queue
+        queue = holder.queue
+        if queue is None:
+            return
         if self.broker.late_frames and queue.quorum:
             queue.unheard.append((self.broker.late_frames, holder))
         else:
@@ -314,17 +324,20 @@ class Link:
 
 
 class Model:
-    """The broker: one queue, and when to cut connections."""
+    """The broker: a queue, others if they are added, and when to cut connections."""
 
     def __init__(self, *, quorum: bool = False) -> None:
         self.queue = Queue(quorum=quorum)
+        self._others: dict[str, Queue] = {}
+        #: A client hears so many things in one read; None: all that is on its way.
+        self.hears: int | None = None
         #: After so many frames the connection is cut; None: never.
         self.frames_to_cut: int | None = None
         #: Then the broker is dead, and has forgotten so many acknowledgements.
         self.forget_at_cut = 0
         #: It needs a moment to start again: the next who connects is refused.
         self.down = False
-        #: Queues that are not there; every other name is that of the one queue.
+        #: Queues that are not there.
         self.missing: set[str] = set()
         #: The same of queues whose node is down.
         self.away: set[str] = set()
@@ -338,6 +351,22 @@ class Model:
         #: Also between a cancel and the acknowledgement behind it.
         self.returns_any_time = True
         self.links: list[Link] = []
+
+    @property
+    def queues(self) -> list[Queue]:
+        return [self.queue, *self._others.values()]
+
+    def add(self, name: str) -> Queue:
+        """A queue beside the first."""
+        return self._others.setdefault(name, Queue(quorum=self.queue.quorum))
+
+    def of(self, name: str) -> Queue:
+        """Every name is that of the first queue, but for those that were added."""
+        return self._others.get(name, self.queue)
+
+    def crash(self, forget: int) -> None:
+        for queue in self.queues:
+            queue.crash(forget)
 
     def connect(self) -> Any:
         was_down, self.down = self.down, False
@@ -356,7 +385,7 @@ class Model:
         return True
 
     def return_now(self) -> bool:
-        idle = self.queue.consumer is None and not self.returns_any_time
+        idle = not self.returns_any_time and all(each.consumer is None for each in self.queues)
         if self.frames_to_return is None or idle:
             return False
         self.frames_to_return -= 1
@@ -373,4 +402,4 @@ class Model:
         for link in self.links:
             link.abandon()
         self.links.clear()
-        self.queue.crash(forget)
+        self.crash(forget)

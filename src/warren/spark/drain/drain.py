@@ -248,10 +248,11 @@ class Drain:
         elif not tap.is_open:
             yield from self._refused(job, tap)
         elif tap.settling:
-            if tap.synced:
-                yield from self._settled(job, tap)
-            elif not came:
-                tap.ask_whether_settled()
+            if not tap.synced:
+                if not came:
+                    tap.ask_whether_settled()
+            elif not job.is_settled:  # else it was answered since, and ``_go_on`` is next
+                yield from self._cleared_or_void(job, tap)
         elif tap.exhausted and self._expects_more(job, tap):
             tap.look_again()
         elif self._is_full(job, tap):
@@ -468,7 +469,7 @@ class Drain:
         else:
             job.leave(tap)
 
-    def _settled(self, job: Job, tap: Tap) -> Iterator[Segment]:
+    def _cleared_or_void(self, job: Job, tap: Tap) -> Iterator[Segment]:
         """The broker has answered, and it is not as simple as in ``_go_on``."""
         if job.clearing:
             yield from self._cleared(job, tap)
