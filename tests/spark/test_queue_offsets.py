@@ -50,29 +50,3 @@ def test_a_queue_whose_first_batch_is_not_in_the_checkpoint_is_read_from_the_led
     assert task.run(new, pruned, 10) == [*range(pruned, 10)]
     assert second["queues"] == {old: 0, new: 13}
     assert task.batches([Range(new, 10, 13)])[0].num_rows == 3
-
-
-def test_a_queue_is_suspected_until_it_was_read_over_the_same_connection(
-    broker: TestBroker, channel: Channel, name: Callable[..., str], tmp_path: Path
-) -> None:
-    queues = sorted([name("one"), name("two")])
-    for queue in queues:
-        channel.declare(queue)
-        publish(channel, queue, range(2))
-    task = Task(broker.url, tmp_path, queues=",".join(queues), ledger=str(tmp_path))
-    driver = Driver(task.options)
-
-    def suspected(first: dict[str, int], end: dict[str, int]) -> dict[str, bool]:
-        offsets = [{"ledger": ledger, "queues": each} for each in (first, end)]
-        planned = driver.partitions(*offsets)
-        return {each.queue: each.suspicious for task in planned for each in task.ranges}  # type: ignore[attr-defined]
-
-    one, two = queues
-    ledger = task.ledger.create()
-    try:
-        assert suspected({one: 0, two: 0}, {one: 1, two: 0}) == {one: True}
-        assert suspected({one: 1, two: 0}, {one: 2, two: 1}) == {one: False, two: True}
-        driver.close()  # as by a broker that went away
-        assert suspected({one: 2, two: 1}, {one: 3, two: 2}) == {one: True, two: True}
-    finally:
-        driver.close()

@@ -24,6 +24,7 @@ from warren.spark.batch import BatchPartition, QueueReader
 from warren.spark.drain.job import Range
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.options import SourceOptions
+from warren.spark.plan import Offset
 from warren.spark.stream import STREAM, stream_end, stream_rows, stream_start
 
 COUNT = 40
@@ -240,3 +241,42 @@ def test_the_end_is_exact_however_long_the_last_chunk_takes(
         proxy.delay(0.2)
         with BlockingConnection.open([Endpoint.from_uri(proxy.url)]) as link:
             assert stream_end(link, stream) == COUNT
+
+
+@pytest.mark.parametrize("wanted", ["last", "next"])
+def test_a_first_batch_that_is_run_again_begins_where_it_began(
+    broker: TestBroker, channel: Channel, name: Callable[..., str], wanted: str
+) -> None:
+    """Spark asks again for the beginning of a query whose first batch it has not committed."""
+    stream = name("begun")
+    fill(channel, stream)
+    eventually(lambda: edges(broker, stream)[1] >= COUNT, within_s=30)
+    given = {"uri": broker.url, "queues": stream, "startingOffset": wanted}
+
+    first = Driver(SourceOptions.parse(given))
+    start = first.initial()
+    publish_more(channel, stream)
+    end = first.latest(start, None, None)
+    planned = ranges_of(first, start, end)
+    first.close()
+    publish_more(channel, stream)
+    second = Driver(SourceOptions.parse(given))
+    again = ranges_of(second, second.initial(), end)
+    behind = second.latest(end, None, None)
+    last = second.latest(behind, None, None)
+    second.close()
+
+    assert again == planned
+    assert planned[0].start < planned[0].end
+    assert last.get("begin") is None  # it is of the first batch alone
+
+
+def publish_more(channel: Channel, stream: str) -> None:
+    for number in range(10):
+        channel.publish(stream, b"%08d" % number + bytes(1000))
+        channel.expect(spec.Basic.Ack)
+
+
+def ranges_of(driver: Driver, start: Offset, end: Offset) -> list[Range]:
+    planned = driver.partitions(start, end)
+    return [each for task in planned if isinstance(task, QueuePartition) for each in task.ranges]

@@ -26,11 +26,22 @@ from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.machine import Machine
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.pace import Pace
-from warren.spark.plan import Offset, Positions, latest, offset_of, positions_of, source_of, spread
+from warren.spark.plan import (
+    Offset,
+    Positions,
+    begin_of,
+    latest,
+    offset_of,
+    positions_of,
+    source_of,
+    spread,
+    still_to_begin,
+)
 from warren.spark.queue_info import QueueInfo
 from warren.spark.queues import Catalog
 from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
+from warren.spark.trust import Trust
 from warren.spark.weights import Weights
 
 log = logging.getLogger(__name__)
@@ -77,9 +88,7 @@ class Driver:
         self._link: BlockingConnection | None = None
         self._now_only = False
         self._target: Positions | None = None
-        #: Queues that were read since the connection was made: before it, the broker may have been
-        #: restarted.
-        self._trusted: set[str] = set()
+        self._trust = Trust()
         self._was_connected = False
         #: Queues that the ledger had nothing of.
         self._new_to_ledger: set[str] = set()
@@ -107,15 +116,16 @@ class Driver:
             for name, info in queues.items()
             if info.kind == STREAM
         }
+        streams = dict(positions)
         plain = [name for name in queues if name not in positions]
         if not plain and queues:
-            return offset_of("", positions, self._new_source)
+            return offset_of("", positions, self._new_source, streams)
         ledger = self._ledger.create()
         shelves = self._ledger.shelves()
         for name in plain:
             if shelves.of(name).starts:
                 positions[name] = shelves.of(name).starts[0]
-        return offset_of(ledger, positions, self._new_source)
+        return offset_of(ledger, positions, self._new_source, streams)
 
     def only_what_is_there_now(self) -> None:
         self._now_only, self._target = True, None
@@ -125,9 +135,12 @@ class Driver:
         ledger = start["ledger"]
         if ledger:
             self._ledger.require(ledger)
+            if self._trust.waits:
+                self._trust.see(self._ledger.shelves())
         self._pace.begin()
         queues = self._queues()
-        positions = self._with_new(positions_of(start), queues)
+        new = self._new(positions_of(start), queues)
+        positions = {**positions_of(start), **new}
         ready = self._ready(positions, queues)
         self._pace.end(found=any(ready.values()))
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
@@ -150,9 +163,11 @@ class Driver:
         if not ledger and any(info.kind != STREAM for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
-        return offset_of(ledger, self._given, source)
+        self._trust.plan(positions, self._given, kept)
+        streams = {name: at for name, at in new.items() if queues[name].kind == STREAM}
+        return offset_of(ledger, self._given, source, {**still_to_begin(start), **streams})
 
-    def _with_new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
+    def _new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """Where a queue begins that came while the query ran: a stream at the first message that
         it has; others at the oldest that the ledger keeps of them, of an earlier query, or of a
         batch that is not in the checkpoint."""
@@ -167,7 +182,7 @@ class Driver:
             known = {name: shelves.of(name).starts for name in plain}
             begin |= {name: starts[0] for name, starts in known.items() if starts}
             self._new_to_ledger.update(plain - begin.keys())
-        return {**positions, **begin}
+        return begin
 
     def _kept(self, positions: Positions) -> Positions:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
@@ -200,18 +215,19 @@ class Driver:
         ledger = end["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        first = self._with_new(positions_of(start), self._queues())
+        known = positions_of(start)
+        first = {**known, **self._new(known, self._queues()), **begin_of(end)}
         last = positions_of(end)
         kinds = self._kinds([name for name in last if last[name] > first.get(name, 0)], ledger)
         modes = {name: mode_of(info) for name, info in kinds.items()}
         tasks = self._options.min_partitions or default_tasks()
         planned = spread(first, {name: last[name] for name in kinds}, tasks)
-        trusted = self._trusted
-        self._trusted = trusted.union(kinds)
+        queues = [name for name, mode in modes.items() if mode != STREAM]
+        suspects = self._trust.suspects(queues, last)
         return [
             QueuePartition(
                 [
-                    Range(name, at, end, modes[name], name not in trusted, kinds[name].counts)
+                    Range(name, at, end, modes[name], name in suspects, kinds[name].counts)
                     for name, at, end in task
                 ],
                 ledger,
@@ -284,7 +300,8 @@ class Driver:
             # Nobody sends heartbeats while Spark does something else.
             endpoints = [endpoint.but(heartbeat_s=0) for endpoint in self._options.endpoints]
             self._link = BlockingConnection.open(endpoints, name="warren spark driver")
-            self._trusted, self._was_connected = set(), True
+            self._trust.lose()
+            self._was_connected = True
         return self._link
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 An offset is ``{"ledger": id, "queues": {name: position}, "source": id}``. The end of a batch is an
 upper bound: a queue may turn out to hold less. ``source`` tells two sources of one query apart.
+Another key, ``begin``, says where streams begin that do so in the batch that ends there: when it is
+run again, they may begin elsewhere.
 """
 
 from __future__ import annotations
@@ -15,12 +17,29 @@ Offset = dict[str, Any]
 Positions = dict[str, int]
 
 
-def offset_of(ledger: str, positions: Mapping[str, int], source: str = "") -> Offset:
-    return {"ledger": ledger, "queues": dict(sorted(positions.items())), "source": source}
+def offset_of(
+    ledger: str,
+    positions: Mapping[str, int],
+    source: str = "",
+    begin: Mapping[str, int] | None = None,
+) -> Offset:
+    offset = {"ledger": ledger, "queues": dict(sorted(positions.items())), "source": source}
+    return {**offset, "begin": dict(sorted(begin.items()))} if begin else offset
 
 
 def positions_of(offset: Mapping[str, Any]) -> Positions:
     return {name: int(position) for name, position in offset["queues"].items()}
+
+
+def begin_of(offset: Mapping[str, Any]) -> Positions:
+    """Where streams begin in the batch that ends there."""
+    return {name: int(position) for name, position in offset.get("begin", {}).items()}
+
+
+def still_to_begin(offset: Mapping[str, Any]) -> Positions:
+    """Streams of which nothing was read up to there."""
+    positions = positions_of(offset)
+    return {name: at for name, at in begin_of(offset).items() if positions.get(name) == at}
 
 
 def source_of(offset: Mapping[str, Any]) -> str:

@@ -328,7 +328,8 @@ class Model:
 
     def __init__(self, *, quorum: bool = False) -> None:
         self.queue = Queue(quorum=quorum)
-        self._others: dict[str, Queue] = {}
+        #: Those beside it.
+        self.named: dict[str, Queue] = {}
         #: A client hears so many things in one read; None: all that is on its way.
         self.hears: int | None = None
         #: After so many frames the connection is cut; None: never.
@@ -354,15 +355,15 @@ class Model:
 
     @property
     def queues(self) -> list[Queue]:
-        return [self.queue, *self._others.values()]
+        return [self.queue, *self.named.values()]
 
     def add(self, name: str) -> Queue:
         """A queue beside the first."""
-        return self._others.setdefault(name, Queue(quorum=self.queue.quorum))
+        return self.named.setdefault(name, Queue(quorum=self.queue.quorum))
 
     def of(self, name: str) -> Queue:
         """Every name is that of the first queue, but for those that were added."""
-        return self._others.get(name, self.queue)
+        return self.named.get(name, self.queue)
 
     def crash(self, forget: int) -> None:
         for queue in self.queues:

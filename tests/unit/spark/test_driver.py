@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from warren.client.blocking_reader import Deliveries
 from warren.errors import LedgerUnusable, StreamReplaced
 from warren.spark.deliveries import to_batch
-from warren.spark.driver import Driver
+from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.files import LocalFiles
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.segment import Segment
@@ -140,6 +140,24 @@ def test_a_stream_may_begin_ahead_of_its_end(monkeypatch: pytest.MonkeyPatch) ->
     planned = driver.latest({"ledger": "", "queues": {"s": 100}}, None, None)
 
     assert planned["queues"] == {"s": 100}
+
+
+def test_a_stream_that_came_later_begins_where_it_did_when_its_batch_is_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept_from = iter([0, 30])
+    monkeypatch.setattr(
+        "warren.spark.driver.stream_start", lambda link, queue, wanted: next(kept_from)
+    )
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 40)
+    start = {"ledger": "", "queues": {"s": 40}}
+    both = Queues(s=("stream", 0), t=("stream", 0))
+    end = driver_of(monkeypatch, both).latest(start, None, None)
+
+    tasks = driver_of(monkeypatch, both).partitions(start, end)  # retention has dropped the first
+
+    ranges = [each for task in tasks if isinstance(task, QueuePartition) for each in task.ranges]
+    assert [(each.queue, each.start, each.end) for each in ranges] == [("t", 0, 40)]
 
 
 def weigh_down(ledger: Ledger, queue: str, start: int, rows: int, size: int) -> None:
