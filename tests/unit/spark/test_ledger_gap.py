@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.spark.test_exactly_once_model import OPTIONS, Job
+from tests.unit.spark.test_exactly_once_model import OPTIONS, Crash, Job
 from warren.errors import LedgerGap
 from warren.spark import portions, task_connection
+from warren.spark.drain import looks
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
+
+
+class Wall:
+    """Only the clock on the wall tells how long one slept."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +97,103 @@ def test_an_attempt_that_slept_until_its_batch_was_forgotten_takes_nothing(job: 
         list(sleeper)
 
     assert len(job.broker.queue.ready) == 3
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    wall = Wall()
+    monkeypatch.setattr(looks, "time", wall)
+    return wall
+
+
+def others_go_on(job: Job) -> None:
+    """Other attempts read our range and what follows; the ledger forgets it; then more comes."""
+    for link in job.broker.links:
+        link.abandon()  # the broker hangs up on who sleeps
+    job.batch(None)
+    batches(job, 24)
+    publish(job, 4)
+
+
+def assert_all_is_left(job: Job) -> None:
+    """Nothing of what came last was taken, and the next attempt gets it."""
+    assert job.ledger.shelves().of("q").starts == [20]
+    rest = [b"%d" % number for number in range(24, 28)]
+    assert job.attempt(28) == rest
+
+
+def test_who_slept_over_a_list_of_the_ledger_takes_nothing(
+    job: Job, wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(job, 8)
+    everything, asleep = job.ledger.shelves, [True]
+
+    def shelves() -> Any:
+        found = everything()
+        if asleep:
+            asleep.clear()
+            others_go_on(job)
+            wall.ahead += 7200.0
+        return found
+
+    monkeypatch.setattr(job.ledger, "shelves", shelves)
+    with pytest.raises(LedgerGap, match="from offset 0 on"):
+        list(drain(job).rows([Range("q", 0, 8)]))
+
+    assert_all_is_left(job)
+
+
+def asleep_before_the_segment(job: Job, *, dies_at: str = "") -> Any:
+    """An attempt that sleeps at its first segment."""
+    asleep = [True]
+
+    def probe(at: str, _: str) -> None:
+        if at == "before segment" and asleep:
+            asleep.clear()
+            others_go_on(job)
+        elif at == dies_at:
+            raise Crash(at)
+
+    return drain(job, probe=probe).rows([Range("q", 0, 8)])
+
+
+def test_nor_does_one_whose_machine_was_frozen_with_its_clocks(job: Job) -> None:
+    publish(job, 8)
+
+    with pytest.raises(LedgerGap, match="though it has those from 20 on"):
+        list(asleep_before_the_segment(job))
+
+    assert_all_is_left(job)
+
+
+def test_what_one_has_written_that_died_on_waking_is_taken_out(job: Job) -> None:
+    publish(job, 8)
+    with pytest.raises(Crash):
+        list(asleep_before_the_segment(job, dies_at="after segment"))
+    for link in job.broker.links:
+        link.abandon()
+
+    assert_all_is_left(job)
+    assert "q@00000000000000000000.arrow" in job.disk.names()
+    job.ledger.prune({"q": 28}, older_than=float("inf"))
+    assert "q@00000000000000000000.arrow" not in job.disk.names()
+
+
+def test_who_deletes_a_queue_s_rows_and_marks_lets_its_offsets_begin_anew(job: Job) -> None:
+    batches(job, 24)
+    for file in Path(job.ledger.place).glob("q@*20.*"):
+        if file.suffix != ".forgotten":
+            file.unlink()
+    job.position = 0
+    publish(job, 8)
+
+    with pytest.raises(Crash):
+        job.attempt(8, point="before ack", crashes=2)
+    job.broker.links[-1].abandon()
+
+    assert job.ledger.shelves().of("q").in_doubt == [4]
+    assert not any(name.endswith(".forgotten") for name in job.disk.names())
+    assert job.attempt(8) == [b"%d" % number for number in range(24, 32)]
 
 
 def test_segments_that_another_attempt_writes_while_they_are_listed_are_no_gap(

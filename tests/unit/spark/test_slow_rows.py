@@ -13,18 +13,25 @@ from warren.errors import LedgerGap
 from warren.spark import portions
 from warren.spark.drain import drain as drain_module
 from warren.spark.drain import job as job_module
+from warren.spark.drain import looks
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 
 
 class Clock:
-    """Runs as it does; ``ahead`` is what passed while rows were handed out."""
+    """Runs as it does; ``ahead`` is what passed while rows were handed out.
+
+    The clock on the wall is wrong, and tells nothing of it.
+    """
 
     def __init__(self) -> None:
         self.ahead = 0.0
 
     def monotonic(self) -> float:
         return time.monotonic() + self.ahead
+
+    def clock_gettime(self, clock: int) -> float:
+        return time.clock_gettime(clock) + self.ahead
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
@@ -33,7 +40,8 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(drain_module, "time", clock)
+    for module in (drain_module, looks):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(job_module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once
     return clock

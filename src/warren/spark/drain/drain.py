@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from math import inf
 
 import pyarrow as pa
 
@@ -22,7 +21,8 @@ from warren.errors import LedgerGap, QueueMissing
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import held_already, is_doubted, none_left
-from warren.spark.drain.job import Job, Range
+from warren.spark.drain.job import Job, Moment, Range
+from warren.spark.drain.looks import Looks, now
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.patience import Patience
 from warren.spark.drain.runs import require_ours
@@ -40,8 +40,6 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 100
 _MOST_BYTES = MOST_BYTES
 _QUIET_S = 0.02
-#: A look at what the ledger keeps counts for so long, while the connection lives.
-_LOOK_COUNTS_S = 10.0
 
 Probe = Callable[[str, str], None]
 
@@ -80,10 +78,7 @@ class Drain:
         self._probe = probe
         self._patience = Patience(busy_s, reconnect_s)
         self._writers = SegmentWriters(ledger)
-        #: When it was last seen that the ledger keeps what our ranges begin with. What another
-        #: attempt has written since then is there for as long as segments are kept, at least.
-        self._looked_at = -inf
-        self._look_counts_s = min(_LOOK_COUNTS_S, options.retention_s / 2)
+        self._looks = Looks(ledger, options.retention_s)
         #: Those that are drained at the moment.
         self._group: list[Job] = []
 
@@ -114,11 +109,12 @@ class Drain:
             yield from self._written(job)
             jobs.append(job)
         # Only now: another attempt may have written one of those that were just handed out.
+        begun = now()
         shelves = self._ledger.shelves()
         for job in jobs:
             self._ledger.drop_stray_marks(job.queue, shelves.of(job.queue))
             self._doubt(job, shelves.of(job.queue))
-        yield from self._require_kept(jobs, shelves)
+        yield from self._require_kept(jobs, shelves, begun)
         if any(job.resolving for job in jobs):
             self._ledger.sync()
         try:
@@ -136,13 +132,13 @@ class Drain:
             job.part = self._parts.after(segment)
             yield segment
 
-    def _require_kept(self, jobs: list[Job], shelves: Shelves) -> Iterator[Segment]:
+    def _require_kept(self, jobs: list[Job], shelves: Shelves, begun: Moment) -> Iterator[Segment]:
         """Raises LedgerGap where the ledger has later rows of a queue, and not those that are next.
 
         We are an attempt that slept, or the checkpoint is an old one: what is in the queue now
         must not fill a range that Spark is through with.
         """
-        self._looked_at = time.monotonic()
+        self._looks.looked(jobs, begun)
         for job in jobs:
             shelf = shelves.of(job.queue)
             if job.at >= job.range.end or shelf.has(job.at) or shelf.after(job.at) is None:
@@ -158,8 +154,10 @@ class Drain:
 
     def _look(self, jobs: list[Job]) -> Iterator[Segment]:
         """Require the same of these once more, if the last look is too old to count."""
-        if time.monotonic() - self._looked_at > self._look_counts_s:
-            yield from self._require_kept(jobs, self._ledger.shelves())
+        if not self._looks.are_due(jobs):
+            return
+        begun = now()
+        yield from self._require_kept(jobs, self._ledger.shelves(), begun)
 
     def _doubt(self, job: Job, shelf: Shelf) -> None:
         """Segments whose acknowledgement the broker may not have read are cleared up first."""
@@ -187,7 +185,7 @@ class Drain:
 
     def _try_again(self, error: Exception, jobs: list[Job]) -> None:
         """After a lost connection: everything is as the ledger says. Raises when it is too long."""
-        self._looked_at = -inf
+        self._looks.forget(jobs)
         if not self.connection.lost(error):
             if not all(job.is_safe or job.finished for job in jobs):
                 raise error
@@ -367,7 +365,7 @@ class Drain:
         written = self._writers.write([segment for _, _, segment in group])
         taken = list(zip(group, written, strict=True))
         ours = [each for each, is_new in taken if is_new]
-        self._require_not_overtaken([segment for _, _, segment in ours])
+        self._looks.require_not_overtaken([(job, segment) for job, _, segment in ours])
         for job, tap, segment in ours:  # all of them, before anything else can go wrong
             job.settling, job.retaken = segment, 0
             job.had_fresh = len(tap.took.redelivered) < len(tap.took)
@@ -376,23 +374,6 @@ class Drain:
             if not is_new:
                 job.leave(tap)  # our messages go back
                 yield from self._beaten(job)
-
-    def _require_not_overtaken(self, made: list[Segment]) -> None:
-        """Raises LedgerGap if segments were just made at offsets that Spark is through with.
-
-        While this attempt slept, or waited for its turn, another has read them, and the ledger has
-        forgotten them. They are taken out again; nothing was acknowledged.
-        """
-        if not made or time.monotonic() - self._looked_at <= self._look_counts_s:
-            return
-        self._looked_at = time.monotonic()
-        shelves = self._ledger.shelves()
-        gaps = [(each, shelves.of(each.queue).after(each.start)) for each in made]
-        overtaken = [(segment, later) for segment, later in gaps if later is not None]
-        for segment, _ in overtaken:
-            self._ledger.take_out(segment.queue, segment.start)
-        for segment, later in overtaken:
-            raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
 
     def _segment(self, job: Job, tap: Tap) -> Segment | None:
         """What was taken; None if it must be taken once more."""

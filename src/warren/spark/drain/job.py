@@ -26,6 +26,9 @@ _MOST_HELD = 100
 #: A queue whose node is down is asked for again after so long, and then less and less often.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 
+#: By two clocks: see ``drain.looks``.
+Moment = tuple[float, float]
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -110,6 +113,8 @@ class Job:
     heard_at: float = 0.0
     heard: int = -1
 
+    #: When the ledger was last looked at for what the range begins with; None: it must be.
+    looked_at: Moment | None = None
     #: All windows of the task hold too much, and this one most: it is written as it is.
     overflows: bool = False
     #: Since when the window waits for others to be written with; 0.0: it does not.

@@ -29,7 +29,9 @@ stands this folder of files. The law:
     knows the order by the counts of deliveries; who takes a part does not. So the mark says whether
     messages went back out of their order, and the next drain takes all that came back.
 10. ``prune`` forgets segments that Spark has committed, but never one in doubt, nor a queue's last,
-    nor those written shortly before it.
+    nor those written shortly before it. A mark says where what is kept begins. What stands before
+    that was made by an attempt that slept until its offsets were forgotten, and died before it
+    looked; it holds messages that are for later offsets, and is no part of the ledger.
 
 Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details)::
 
@@ -39,6 +41,7 @@ Files of a ledger, all in one folder (``docs/guide/ledger.md`` has the details):
                                Small ones of several queues may be one file with several names
     <queue>@<start>.settled    its mark
     <queue>@<start>.unordered  the same, where messages behind it went back out of their order
+    <queue>@<start>.forgotten  what stood before this offset is forgotten
     plan-<token>.json          what a batch read has settled on (``spark.read_plan``)
 """
 
@@ -46,7 +49,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,6 +65,7 @@ from warren.errors import (
 )
 from warren.spark.ledger.files import Files
 from warren.spark.ledger.names import (
+    FORGOTTEN,
     SEGMENT,
     SETTLED,
     UNORDERED,
@@ -88,6 +92,17 @@ class Shelf:
     settled: set[int] = field(default_factory=set)
     #: Of these, those behind which messages went back out of their order.
     disturbed: set[int] = field(default_factory=set)
+    #: Before these, what had been committed was forgotten; and what was made there since.
+    floors: list[int] = field(default_factory=list)
+    overtaken: list[int] = field(default_factory=list)
+
+    def arrange(self) -> None:
+        """In order; without what counts no more."""
+        self.starts.sort()
+        floor = max(self.floors, default=0)
+        if self.starts and floor <= self.starts[-1]:  # else somebody has deleted all there was
+            kept = bisect_left(self.starts, floor)
+            self.overtaken, self.starts = self.starts[:kept], self.starts[kept:]
 
     @property
     def unordered(self) -> bool:
@@ -231,12 +246,14 @@ class Ledger:
                 shelf = shelves[stem] = Shelf()
             if suffix == SEGMENT:
                 shelf.starts.append(start)
+            elif suffix == FORGOTTEN:
+                shelf.floors.append(start)
             else:
                 shelf.settled.add(start)
                 if suffix == UNORDERED:
                     shelf.disturbed.add(start)
         for shelf in shelves.values():
-            shelf.starts.sort()
+            shelf.arrange()
         return shelves
 
     def read(self, queue: str, start: int) -> Segment | None:
@@ -322,18 +339,30 @@ class Ledger:
     # -- forgetting ------------------------------------------------------------------------------
     def prune(self, committed: Mapping[str, int], *, older_than: float) -> int:
         """Forget what Spark has committed and what was written before ``older_than``."""
-        gone = 0
         reached = {stem_of(queue): end for queue, end in committed.items()}
-        for stem, shelf in self.shelves().items():
+        shelves = self.shelves()
+        gone: dict[str, list[int]] = {}
+        for stem, shelf in shelves.items():
             for start in prunable(shelf, reached.get(stem, 0)):
-                name = name_of(stem, start, SEGMENT)
-                if self.files.modified_at(name) >= older_than:
+                if self.files.modified_at(name_of(stem, start, SEGMENT)) >= older_than:
                     break
-                self.files.delete(name)
+                gone.setdefault(stem, []).append(start)
+        floors = {stem: shelves[stem].starts[len(starts)] for stem, starts in gone.items()}
+        # First: from here on, nobody makes anything there.
+        self.files.put_empty([name_of(stem, at, FORGOTTEN) for stem, at in floors.items()])
+        for stem, shelf in shelves.items():
+            for start in [*shelf.overtaken, *gone.get(stem, [])]:
+                self.files.delete(name_of(stem, start, SEGMENT))
                 self._delete_marks(stem, start, shelf)
-                gone += 1
             self._drop_stray_marks(stem, shelf)  # of a prune that was cut short
-        return gone
+            self._keep_floor(stem, shelf, floors.get(stem, max(shelf.floors, default=0)))
+        return sum(map(len, gone.values()))
+
+    def _keep_floor(self, stem: str, shelf: Shelf, floor: int) -> None:
+        """Delete the marks of what was forgotten before."""
+        for other in shelf.floors:
+            if other != floor:
+                self.files.delete(name_of(stem, other, FORGOTTEN))
 
     def drop_stray_marks(self, queue: str, shelf: Shelf) -> None:
         """Delete marks whose segment is gone: they must not count for one that is made there next.
@@ -343,6 +372,8 @@ class Ledger:
         gone: its offsets would be given to other messages.
         """
         stem = stem_of(queue)
+        if shelf.floors and max(shelf.floors) > max(shelf.starts, default=-1):
+            self._keep_floor(stem, shelf, -1)  # all was deleted: offsets may begin anew
         for start in shelf.missing:
             name = name_of(stem, start, SEGMENT)
             if self.files.read(name) is None:

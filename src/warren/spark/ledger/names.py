@@ -6,6 +6,9 @@ import hashlib
 from urllib.parse import quote, unquote
 
 SEGMENT, SETTLED, UNORDERED = ".arrow", ".settled", ".unordered"
+#: Marks the first that is kept.
+FORGOTTEN = ".forgotten"
+_SUFFIXES = (SEGMENT, SETTLED, UNORDERED, FORGOTTEN)
 #: Octets of a file name that most file systems take, less what stands behind the queue's name.
 _LONGEST = 200
 
@@ -33,7 +36,7 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
     stem, _, rest = name.rpartition("@")
     digits, dot, kind = rest.partition(".")
     suffix = dot + kind
-    if not stem or suffix not in (SEGMENT, SETTLED, UNORDERED) or not digits.isdigit():
+    if not stem or suffix not in _SUFFIXES or not digits.isdigit():
         return None
     return stem, int(digits), suffix
 

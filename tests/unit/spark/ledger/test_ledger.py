@@ -444,7 +444,7 @@ def test_both_kinds_of_marks_go_with_their_segments(ledger: Ledger) -> None:
 
     assert ledger.prune({"q": 6}, older_than=float("inf")) == 2
     left = sorted(name for name in ledger.files.names() if name.startswith("q@"))
-    assert left == ["q@00000000000000000006.arrow", "q@00000000000000000006.settled"]
+    assert left == [f"q@00000000000000000006.{kind}" for kind in ("arrow", "forgotten", "settled")]
 
 
 # -- pruning -------------------------------------------------------------------------------------
@@ -474,7 +474,18 @@ def test_pruning_spares_the_young(ledger: Ledger, tmp_path: Path) -> None:
 
     assert ledger.prune({"q": 6}, older_than=0.0) == 0
     assert ledger.prune({"q": 6}, older_than=float("inf")) == 2
-    assert ledger.shelves().of("q") == Shelf([6], {6})
+    assert ledger.shelves().of("q") == Shelf([6], {6}, floors=[6])
+
+
+def test_one_mark_tells_where_what_is_kept_begins(ledger: Ledger) -> None:
+    for start in (0, 3, 6, 9):
+        ledger.write(segment(start=start))
+        ledger.settle("q", start)
+        ledger.prune({"q": start}, older_than=float("inf"))
+
+    assert [name for name in ledger.files.names() if name.endswith(".forgotten")] == [
+        "q@00000000000000000009.forgotten"
+    ]
 
 
 def test_a_prune_that_was_cut_short_is_finished_by_the_next(ledger: Ledger) -> None:

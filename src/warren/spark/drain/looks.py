@@ -1,0 +1,73 @@
+"""How an attempt finds out that it slept while others did its work.
+
+What is in the queue by then is not for its range: Spark is through with that, and the ledger may
+have forgotten it. So the ledger is looked at before anything is taken, and once more before
+anything is acknowledged if the last look is too old.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from warren.errors import LedgerGap
+from warren.spark.drain.job import Job, Moment
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
+
+#: A look at what the ledger keeps counts for so long, while the connection lives.
+_COUNTS_S = 10.0
+
+
+def now() -> Moment:
+    """By the clock that goes on while the machine is suspended, if there is one, and by the one on
+    the wall, which is put right when the machine itself was frozen."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock), time.time()
+
+
+class Looks:
+    """When it was last seen, of each queue, that the ledger keeps what its range begins with.
+
+    What another attempt has written since then is there for as long as segments are kept.
+    """
+
+    def __init__(self, ledger: Ledger, retention_s: float) -> None:
+        self._ledger = ledger
+        self._count_s = min(_COUNTS_S, retention_s / 2)
+
+    def looked(self, jobs: Iterable[Job], begun: Moment) -> None:
+        """At a list that was begun then: what came while it was made may be missing."""
+        for job in jobs:
+            job.looked_at = begun
+
+    def forget(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            job.looked_at = None
+
+    def are_due(self, jobs: Iterable[Job]) -> bool:
+        return any(self._is_due(job) for job in jobs)
+
+    def _is_due(self, job: Job) -> bool:
+        if job.looked_at is None:
+            return True
+        passed = (later - before for later, before in zip(now(), job.looked_at, strict=True))
+        return max(passed) > self._count_s
+
+    def require_not_overtaken(self, made: Sequence[tuple[Job, Segment]]) -> None:
+        """Raises LedgerGap if segments were just made at offsets that Spark is through with.
+
+        They are taken out again; nothing was acknowledged.
+        """
+        old = [(job, segment) for job, segment in made if self._is_due(job)]
+        if not old:
+            return
+        begun = now()
+        shelves = self._ledger.shelves()
+        gaps = [(segment, shelves.of(segment.queue).after(segment.start)) for _, segment in old]
+        overtaken = [(segment, later) for segment, later in gaps if later is not None]
+        for segment, _ in overtaken:
+            self._ledger.take_out(segment.queue, segment.start)
+        for segment, later in overtaken:
+            raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
+        self.looked([job for job, _ in old], begun)
