@@ -20,10 +20,11 @@ _STEP_S = 15.0
 #: A frozen connection is noticed by heartbeats; if not, its end is told after so long.
 _FROZEN_S = 25.0
 #: A sleeper that writes what another has written; a broker that has just answered that it read an
-#: acknowledgement, and may not have it on its disk.
+#: acknowledgement, and may not have it on its disk; the same, and Spark reads that batch again.
 _WORST = {
     "broker": "before settled",
     "node": "before settled",
+    "power": "after the last row",
     "zombie": "before segment",
     "oversleep": "before segment",
 }
@@ -45,7 +46,7 @@ class Faults:
         on_cluster = [] if self._stage.is_local else ["executor"]
         broker = self._stage.target.kind
         killed = ["task", *on_cluster, "driver", "connection", broker]
-        return [*killed, "disk", "freeze", *_SLEEPERS]
+        return [*killed, "power", "disk", "freeze", *_SLEEPERS]
 
     def disturb(self, what: str, at: str = "") -> None:
         """Have it happen; ``at`` a step of a task's drain, or at what a disk refuses."""
@@ -56,7 +57,7 @@ class Faults:
         self.done[what] += 1
 
     def _disturb(self, what: str, at: str) -> None:
-        is_broker = what == self._stage.target.kind
+        is_broker = what in (self._stage.target.kind, "power")
         ends = self._stage.target.aim(self._random) if is_broker else set[int]()
         sleeps = what in _SLEEPERS
         if sleeps and not at:
@@ -141,6 +142,12 @@ class Faults:
         self._stage.target.kill()
 
     node = broker
+
+    def power(self, met: int | None) -> None:
+        """A power cut: the broker, or a node of it, and the driver with all below it."""
+        self._stage.end_job()
+        self._stage.target.kill()
+        self._stage.start_job()
 
     def disk(self, what: str) -> None:
         """The ledger's disk is full until it has refused something."""
