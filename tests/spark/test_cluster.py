@@ -1,4 +1,4 @@
-"""Source and sink on a standalone cluster: tasks run in executors that are processes elsewhere."""
+"""What only a cluster has: executors that are processes elsewhere, nodes that go down."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from warren.spark.ledger.places import open_files
 from warren.spark.queues import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
-COUNT = 2_000
 #: Where drivers are started.
 ROOT = Path(__file__).parents[2]
 
@@ -37,57 +36,8 @@ def driver() -> Iterator[Driver]:
         yield running
 
 
-def assert_once_and_in_order(numbers: list[int]) -> None:
-    """By offset, all that was written; two tasks wrote it, each its half in order."""
-    half = COUNT // 2
-    assert [number for number in numbers if number < half] == list(range(half))
-    assert [number for number in numbers if number >= half] == list(range(half, COUNT))
-
-
 def test_the_cluster_has_two_executors(driver: Driver) -> None:
     eventually(lambda: driver.run("executors")["count"] == 2, within_s=60)
-
-
-def test_rows_written_by_the_cluster_are_read_by_the_cluster_once(
-    driver: Driver,
-    broker: TestBroker,
-    channel: Channel,
-    name: Callable[[str], str],
-    tmp_path: Path,
-) -> None:
-    queues = [name("cluster"), name("cluster")]
-    for queue in queues:
-        channel.declare(queue, durable=True)
-        driver.run("write_numbers", uri=broker.url, queue=queue, count=COUNT)
-        assert channel.count(queue) == COUNT
-
-    found = driver.run("read_queues", uri=broker.url, queues=queues, folder=str(tmp_path))
-
-    assert found["numbers"].keys() == set(queues)
-    for numbers in found["numbers"].values():
-        assert_once_and_in_order(numbers)
-    assert [channel.count(queue) for queue in queues] == [0, 0]
-
-
-def test_a_stream_of_the_cluster_publishes_what_a_batch_of_it_drains(
-    driver: Driver,
-    broker: TestBroker,
-    channel: Channel,
-    name: Callable[[str], str],
-    tmp_path: Path,
-) -> None:
-    queue, to = name("cluster"), name("sent-on")
-    for each in (queue, to):
-        channel.declare(each, durable=True)
-    publish(channel, queue, range(COUNT))
-    where = {"uri": broker.url, "folder": str(tmp_path)}
-
-    driver.run("send_on", queue=queue, to=to, **where)
-    assert [channel.count(each) for each in (queue, to)] == [0, COUNT]
-    found = driver.run("drain", queue=to, **where)
-
-    assert found["numbers"] == list(range(COUNT))  # of one queue, by one task
-    assert channel.count(to) == 0
 
 
 @pytest.mark.parametrize("broker", ["warren"], indirect=True)
@@ -166,27 +116,6 @@ def test_a_pipeline_runs_on_the_cluster(
     assert sorted((row["queue"], row["offset"], row["id"]) for row in rows.to_pylist()) == sorted(
         (queue, number, number) for queue in queues for number in range(100)
     )
-
-
-@pytest.mark.slow
-@pytest.mark.cluster
-def test_quorum_queues_of_a_cluster_of_brokers_are_written_and_read_once(
-    driver: Driver, rabbitmq_cluster: list[RabbitBroker], tmp_path: Path
-) -> None:
-    connection = Connection.open(rabbitmq_cluster[0].url)
-    channel = connection.channel()
-    queue = "spark-quorum"
-    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
-    channel.declare(queue, durable=True, arguments=arguments)
-    uri = ",".join(node.url for node in rabbitmq_cluster)
-    try:
-        driver.run("write_numbers", uri=uri, queue=queue, count=COUNT)
-        found = driver.run("read_queues", uri=uri, queues=[queue], folder=str(tmp_path))
-    finally:
-        connection.close()
-        again = Connection.open(rabbitmq_cluster[0].url)
-        _delete(again, queue)
-    assert_once_and_in_order(found["numbers"][queue])
 
 
 @pytest.mark.slow
