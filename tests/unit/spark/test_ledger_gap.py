@@ -179,6 +179,27 @@ def test_what_one_has_written_that_died_on_waking_is_taken_out(job: Job) -> None
     assert "q@00000000000000000000.arrow" not in job.disk.names()
 
 
+def test_who_slept_right_after_a_segment_leaves_it_to_who_went_on_behind_it(
+    job: Job, wall: Wall
+) -> None:
+    publish(job, 8)
+    asleep = [True]
+
+    def probe(at: str, _: str) -> None:
+        if at == "after segment" and asleep:
+            asleep.clear()
+            for link in job.broker.links:
+                link.abandon()
+            assert job.attempt(8) == [b"%d" % number for number in range(8)]
+            wall.ahead += 7200.0
+
+    with pytest.raises(LedgerGap, match="though it has those from 4 on"):
+        list(drain(job, probe=probe).rows([Range("q", 0, 8)]))
+
+    assert job.ledger.shelves().of("q").starts == [0, 4]
+    assert job.attempt(8) == [b"%d" % number for number in range(8)], "Spark runs the batch again"
+
+
 def test_who_deletes_a_queue_s_rows_and_marks_lets_its_offsets_begin_anew(job: Job) -> None:
     batches(job, 24)
     for file in Path(job.ledger.place).glob("q@*20.*"):

@@ -365,6 +365,8 @@ class Drain:
         written = self._writers.write([segment for _, _, segment in group])
         taken = list(zip(group, written, strict=True))
         ours = [each for each, is_new in taken if is_new]
+        for job, _, _ in ours:
+            self._probe("after segment", job.queue)
         self._looks.require_not_overtaken([(job, segment) for job, _, segment in ours])
         for job, tap, segment in ours:  # all of them, before anything else can go wrong
             job.settling, job.retaken = segment, 0
@@ -401,7 +403,6 @@ class Drain:
 
     def _acknowledge(self, link: BlockingConnection, ours: list[tuple[Job, Tap, Segment]]) -> None:
         for job, tap, segment in ours:
-            self._probe("after segment", job.queue)
             self._probe("before ack", job.queue)
             tap.filled = segment.rows == len(tap.took) >= tap.window
             tap.settle(range(segment.rows))

@@ -55,19 +55,21 @@ class Looks:
         return max(passed) > self._count_s
 
     def require_not_overtaken(self, made: Sequence[tuple[Job, Segment]]) -> None:
-        """Raises LedgerGap if segments were just made at offsets that Spark is through with.
+        """Raises LedgerGap if others went on behind segments that were just made.
 
-        They are taken out again; nothing was acknowledged.
+        Those at offsets that are forgotten are taken out again; nothing was acknowledged. Others
+        stay: who slept right after making one finds that it counts, and was built upon.
         """
         old = [(job, segment) for job, segment in made if self._is_due(job)]
         if not old:
             return
         begun = now()
         shelves = self._ledger.shelves()
-        gaps = [(segment, shelves.of(segment.queue).after(segment.start)) for _, segment in old]
-        overtaken = [(segment, later) for segment, later in gaps if later is not None]
-        for segment, _ in overtaken:
-            self._ledger.take_out(segment.queue, segment.start)
-        for segment, later in overtaken:
-            raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
+        for _, segment in old:
+            if segment.start in shelves.of(segment.queue).overtaken:
+                self._ledger.take_out(segment.queue, segment.start)
+        for _, segment in old:
+            later = shelves.of(segment.queue).after(segment.start)
+            if later is not None:
+                raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
         self.looked([job for job, _ in old], begun)
