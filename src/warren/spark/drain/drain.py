@@ -22,7 +22,7 @@ from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import held_already, is_doubted, none_left
 from warren.spark.drain.job import Job, Moment, Range
-from warren.spark.drain.looks import Looks, now
+from warren.spark.drain.looks import Looks, lacks, now
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.patience import Patience
 from warren.spark.drain.runs import require_ours
@@ -138,10 +138,10 @@ class Drain:
         We are an attempt that slept, or the checkpoint is an old one: what is in the queue now
         must not fill a range that Spark is through with.
         """
-        self._looks.looked(jobs, begun)
+        self._looks.looked([*jobs, *self._group], shelves, begun)
         for job in jobs:
             shelf = shelves.of(job.queue)
-            if job.at >= job.range.end or shelf.has(job.at) or shelf.after(job.at) is None:
+            if not lacks(job, shelf):
                 continue
             at = job.at
             yield from self._written(job)  # perhaps another attempt was writing them
@@ -151,6 +151,7 @@ class Drain:
             later = shelf.after(job.at)
             if job.at < job.range.end and later is not None:
                 raise LedgerGap(self._ledger.place, job.queue, job.at, later)
+            job.looked_at = begun
 
     def _look(self, jobs: list[Job]) -> Iterator[Segment]:
         """Require the same of these once more, if the last look is too old to count."""
@@ -367,7 +368,8 @@ class Drain:
         ours = [each for each, is_new in taken if is_new]
         for job, _, _ in ours:
             self._probe("after segment", job.queue)
-        self._looks.require_not_overtaken([(job, segment) for job, _, segment in ours])
+        made = [(job, segment) for job, _, segment in ours]
+        self._looks.require_not_overtaken(made, self._group)
         for job, tap, segment in ours:  # all of them, before anything else can go wrong
             job.settling, job.retaken = segment, 0
             job.had_fresh = len(tap.took.redelivered) < len(tap.took)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from warren.errors import LedgerGap
 from warren.spark.drain.job import Job, Moment
-from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.ledger import Ledger, Shelf, Shelves
 from warren.spark.ledger.segment import Segment
 
 #: A look at what the ledger keeps counts for so long, while the connection lives.
@@ -36,10 +36,14 @@ class Looks:
         self._ledger = ledger
         self._count_s = min(_COUNTS_S, retention_s / 2)
 
-    def looked(self, jobs: Iterable[Job], begun: Moment) -> None:
-        """At a list that was begun then: what came while it was made may be missing."""
+    def looked(self, jobs: Iterable[Job], shelves: Shelves, begun: Moment) -> None:
+        """At a list that was begun then: what came while it was made may be missing.
+
+        It counts for all that it has good news of: with many queues it may be long.
+        """
         for job in jobs:
-            job.looked_at = begun
+            if not lacks(job, shelves.of(job.queue)):
+                job.looked_at = begun
 
     def forget(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -54,8 +58,10 @@ class Looks:
         passed = (later - before for later, before in zip(now(), job.looked_at, strict=True))
         return max(passed) > self._count_s
 
-    def require_not_overtaken(self, made: Sequence[tuple[Job, Segment]]) -> None:
-        """Raises LedgerGap if others went on behind segments that were just made.
+    def require_not_overtaken(
+        self, made: Sequence[tuple[Job, Segment]], jobs: Iterable[Job]
+    ) -> None:
+        """Raises LedgerGap if others went on behind segments that were just made for some of them.
 
         Those at offsets that are forgotten are taken out again; nothing was acknowledged. Others
         stay: who slept right after making one finds that it counts, and was built upon.
@@ -72,4 +78,9 @@ class Looks:
             later = shelves.of(segment.queue).after(segment.start)
             if later is not None:
                 raise LedgerGap(self._ledger.place, segment.queue, segment.start, later)
-        self.looked([job for job, _ in old], begun)
+        self.looked(jobs, shelves, begun)
+
+
+def lacks(job: Job, shelf: Shelf) -> bool:
+    """Has the ledger later rows of a queue, and not those that are next?"""
+    return job.at < job.range.end and not shelf.has(job.at) and shelf.after(job.at) is not None
