@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from pika import spec
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tests.support.brokers import TestBroker
@@ -33,13 +34,14 @@ from warren.errors import (
     NotSingleActive,
     QueueAutoDeletes,
     QueueExclusive,
+    QueueMissing,
     ReadRefused,
 )
 from warren.spark.batch import QueueReader
 from warren.spark.driver import Driver
 from warren.spark.listing import Listing, is_passing, management, places, why
 from warren.spark.options import SourceOptions
-from warren.spark.plan import Positions, positions_of
+from warren.spark.plan import Offset, Positions, positions_of
 from warren.spark.queues import Catalog
 
 BODIES = StructType([StructField("body", BinaryType())])
@@ -250,6 +252,64 @@ def test_what_is_said_of_tls_holds_for_the_management_api(tmp_path: Path) -> Non
         assert Listing(trusting).queues() == Listing(careless).queues() == []
         with pytest.raises(ApiUntrusted):
             Listing(mistaken).queues()
+
+
+def test_a_stream_of_a_pattern_may_go_just_when_it_was_listed(
+    given: dict[str, str],
+    channel: Channel,
+    name: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("warren.spark.listing._COUNTS_S", 30.0)
+    word = name("streams")
+    streams = [f"{word}.{letter}" for letter in "ab"]
+    for stream in streams:
+        channel.declare(stream, durable=True, arguments={"x-queue-type": "stream"})
+    driver = Driver(SourceOptions.parse({**given, "queues": f"{word}.*"}))
+    start = driver.initial()
+    channel.call(spec.Queue.Delete(queue=streams[1]))
+    try:
+        assert driver.latest(start, None, None) == start  # it is on the list still
+        channel.publish(streams[0], b"one")
+        channel.sync()
+        end = eventually(lambda: more_than(driver, start))
+    finally:
+        driver.close()
+        channel.call(spec.Queue.Delete(queue=streams[0]))
+
+    assert positions_of(end) == {streams[0]: 1, streams[1]: 0}
+
+
+def more_than(driver: Driver, start: Offset) -> Offset | None:
+    end = driver.latest(start, None, None)
+    return end if end != start else None
+
+
+@pytest.mark.parametrize("missing", ["fail", "wait"])
+def test_a_named_stream_that_goes_ends_the_query_or_is_waited_for(
+    given: dict[str, str], channel: Channel, name: Callable[..., str], missing: str
+) -> None:
+    stream = name("named")
+    declared = {"durable": True, "arguments": {"x-queue-type": "stream"}}
+    channel.declare(stream, **declared)
+    options = {**given, "queues": stream, "onMissingQueue": missing}
+    driver = Driver(SourceOptions.parse(options))
+    start = driver.initial()
+    channel.call(spec.Queue.Delete(queue=stream))
+    try:
+        if missing == "fail":
+            with pytest.raises(QueueMissing, match=stream):
+                driver.latest(start, None, None)
+            return
+        assert driver.latest(start, None, None) == start
+        channel.declare(stream, **declared)
+        channel.publish(stream, b"one")
+        channel.sync()
+        end = eventually(lambda: more_than(driver, start))
+    finally:
+        driver.close()
+
+    assert positions_of(end) == {stream: 1}
 
 
 # -- when the management API is away -------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -16,7 +16,9 @@ from warren.errors import (
     ConfigError,
     LedgerUnusable,
     LoginRefused,
+    NotFound,
     StreamReplaced,
+    Unavailable,
     VhostRefused,
 )
 from warren.spark.cores import default_tasks
@@ -29,7 +31,7 @@ from warren.spark.pace import Pace
 from warren.spark.plan import (
     Offset,
     Positions,
-    begin_of,
+    first_of,
     latest,
     offset_of,
     positions_of,
@@ -109,15 +111,9 @@ class Driver:
         """Where a new query begins: at the oldest that the ledger keeps, so that nothing that was
         acknowledged for a query whose checkpoint is lost is lost with it."""
         queues = self._queues()
-        positions = {
-            name: self._asked(
-                partial(stream_start, queue=name, wanted=self._options.starting_offset)
-            )
-            for name, info in queues.items()
-            if info.kind == STREAM
-        }
-        streams = dict(positions)
-        plain = [name for name in queues if name not in positions]
+        plain = [name for name, info in queues.items() if info.kind != STREAM]
+        streams = self._starts(queues.keys() - plain, self._options.starting_offset)
+        positions = dict(streams)
         if not plain and queues:
             return offset_of("", positions, self._new_source, streams)
         ledger = self._ledger.create()
@@ -133,11 +129,11 @@ class Driver:
     # -- planning --------------------------------------------------------------------------------
     def latest(self, start: Offset, rows: int | None, octets: int | None) -> Offset:
         ledger = start["ledger"]
+        self._pace.begin()
         if ledger:
             self._ledger.require(ledger)
             if self._trust.waits:
-                self._trust.see(self._ledger.shelves())
-        self._pace.begin()
+                self._trust.see(self._ledger)
         queues = self._queues()
         new = self._new(positions_of(start), queues)
         positions = {**positions_of(start), **new}
@@ -163,6 +159,8 @@ class Driver:
         if not ledger and any(info.kind != STREAM for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
+        if self._given == positions_of(start):
+            return start  # in any other words, Spark would make a batch of nothing
         self._trust.plan(positions, self._given, kept)
         streams = {name: at for name, at in new.items() if queues[name].kind == STREAM}
         return offset_of(ledger, self._given, source, {**still_to_begin(start), **streams})
@@ -173,10 +171,8 @@ class Driver:
         batch that is not in the checkpoint."""
         new = {name: info for name, info in queues.items() if name not in positions}
         streams = [name for name, info in new.items() if info.kind == STREAM]
-        begin = {
-            name: self._asked(partial(stream_start, queue=name, wanted="first")) for name in streams
-        }
-        plain = new.keys() - begin.keys() - self._new_to_ledger
+        begin = self._starts(streams, "first")
+        plain = new.keys() - set(streams) - self._new_to_ledger
         if plain:
             shelves = self._ledger.shelves()
             known = {name: shelves.of(name).starts for name in plain}
@@ -215,8 +211,8 @@ class Driver:
         ledger = end["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        known = positions_of(start)
-        first = {**known, **self._new(known, self._queues()), **begin_of(end)}
+        new = self._new(positions_of(start), self._queues())
+        first = first_of(start, end, new)
         last = positions_of(end)
         kinds = self._kinds([name for name in last if last[name] > first.get(name, 0)], ledger)
         modes = {name: mode_of(info) for name, info in kinds.items()}
@@ -262,8 +258,28 @@ class Driver:
         ready = self._asked(self._catalog.ready)
         for name in (name for name, info in queues.items() if info.kind == STREAM):
             position = positions.get(name, 0)
-            ready[name] = max(0, self._stream_end(name, position) - position)
+            end = self._of_stream(name, partial(self._stream_end, name, position))
+            if end is not None:
+                ready[name] = max(0, end - position)
         return ready
+
+    def _starts(self, streams: Iterable[str], wanted: str) -> Positions:
+        """Where streams start, without those that are gone."""
+        found = {}
+        for name in sorted(streams):
+            start = partial(stream_start, queue=name, wanted=wanted)
+            found[name] = self._of_stream(name, partial(self._asked, start))
+        return {name: at for name, at in found.items() if at is not None}
+
+    def _of_stream(self, name: str, ask: Callable[[], int]) -> int | None:
+        """What a stream answers; None if it is gone, as it may be."""
+        try:
+            return ask()
+        except Unavailable:
+            raise
+        except NotFound:
+            self._catalog.lose(name)
+            return None
 
     def _stream_end(self, name: str, position: int) -> int:
         """Where a stream ends; 0: nothing is in it yet. Raises StreamReplaced."""

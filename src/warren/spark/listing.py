@@ -44,7 +44,8 @@ class Listing:
         #: The broker's node that we are connected to, and its cluster; "": it does not tell.
         self._node: Endpoint | None = None
         self._cluster = ""
-        self._answered = False
+        #: Where it answered last.
+        self._answered: Endpoint | None = None
         self._rows: list[QueueInfo] = []
         self._rows_count_until = -inf
 
@@ -75,9 +76,11 @@ class Listing:
         return _info(self._get(name, what=f"look up queue '{name}'"))
 
     def _get(self, *name: str, what: str) -> Any:
-        """Asked where it may be, one after the other; what is wrong is told of the first."""
+        """Asked where it may be, one after the other, first where it answered last. What is wrong
+        is told of the first that did answer, or of the first."""
         failed: list[tuple[str, ManagementError]] = []
-        for at in places(self._options, self._node):
+        where = places(self._options, self._node)
+        for at in sorted(where, key=lambda each: each != self._answered):
             with management(self._options, at) as api:
                 try:
                     answer = self._asked(api, *name, what=what)
@@ -86,9 +89,9 @@ class Listing:
                     if not is_passing(error):
                         break
                 else:
-                    self._answered = True
+                    self._answered = at
                     return answer
-        address, first = failed[0]
+        address, first = min(failed, key=lambda each: is_passing(each[1]))
         if self._answered and is_passing(first):
             raise ConnectionLost(address, why(first)) from None
         raise first

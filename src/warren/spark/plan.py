@@ -42,6 +42,14 @@ def still_to_begin(offset: Mapping[str, Any]) -> Positions:
     return {name: at for name, at in begin_of(offset).items() if positions.get(name) == at}
 
 
+def first_of(start: Mapping[str, Any], end: Mapping[str, Any], new: Positions) -> Positions:
+    """Where each queue of a batch begins; ``new`` are those that came since ``start`` was made."""
+    known = positions_of(start)
+    read = known.keys() - still_to_begin(start).keys()
+    begin = {name: at for name, at in begin_of(end).items() if name not in read}
+    return {**known, **new, **begin}
+
+
 def source_of(offset: Mapping[str, Any]) -> str:
     """Which source's it is; "" in checkpoints from before there was a word of it."""
     return str(offset.get("source", ""))

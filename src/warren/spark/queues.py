@@ -30,8 +30,9 @@ from warren.spark.stream import STREAM
 
 log = logging.getLogger(__name__)
 
-#: Who looks this often sees when a queue goes; else it may have come back as another kind.
-_SEEN_S = 60.0
+#: Who looks this often sees when a queue goes; else it may have come back as another kind. Not
+#: less: RabbitMQ's log has a line for each question about a kind.
+_SEEN_S = 3600.0
 
 
 class Catalog:
@@ -82,8 +83,7 @@ class Catalog:
     def ready(self, link: BlockingConnection) -> dict[str, int]:
         """Ready messages of those that are there, streams aside; after ``queues``.
 
-        A queue whose node is down has none for anybody until it is back: that is told once. One
-        that is gone may come back as another kind, so its kind is forgotten.
+        A queue whose node is down has none for anybody until it is back: that is told once.
         Raises QueueMissing for one that was named and must be there.
         """
         plain = [name for name, info in self._known.items() if info.kind != STREAM]
@@ -98,10 +98,17 @@ class Catalog:
                     log.warning("left out until it is back: %s", count)
                 self._down.add(name)
             else:
-                self._known[name] = QueueInfo(name)
-                self._listing.forget()
-                self.require_there(name)
+                self.lose(name)
         return ready
+
+    def lose(self, name: str) -> None:
+        """A queue is gone, and may come back as another kind: so its kind is forgotten.
+
+        Raises QueueMissing if it was named and must be there.
+        """
+        self._known[name] = QueueInfo(name)
+        self._listing.forget()
+        self.require_there(name)
 
     def require_there(self, name: str) -> None:
         """A queue is gone: raises QueueMissing if it was named and must be there."""

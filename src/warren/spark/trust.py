@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from warren.spark.ledger.ledger import Shelves
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.plan import Positions
 
 
@@ -45,8 +45,13 @@ class Trust:
         """There are queues of which the ledger may say by now that they were read."""
         return bool(self._suspected)
 
-    def see(self, shelves: Shelves) -> None:
+    def see(self, ledger: Ledger) -> None:
+        """What is in the ledger by now was compared. A segment without rows says nothing of the
+        messages to come: who waits behind a dead consumer makes one."""
+        shelves = ledger.shelves()
         for queue, written in list(self._suspected.items()):
-            if shelves.of(queue).after(written.start - 1) in written:
+            starts = (start for start in shelves.of(queue).starts if start in written)
+            held = (ledger.read(queue, start) for start in starts)
+            if any(segment is not None and segment.rows for segment in held):
                 self._trusted.add(queue)
                 del self._suspected[queue]

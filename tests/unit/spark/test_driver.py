@@ -111,6 +111,21 @@ def test_a_stream_that_has_nothing_or_more_is_read_on(
     assert planned["queues"] == {"s": 100 + ready}
 
 
+def test_nothing_new_is_told_in_the_words_of_the_offset_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else Spark makes a batch of no rows of it."""
+    ends = iter([40, 40, 41])
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: next(ends))
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 3)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)))
+    first = driver.latest(driver.initial(), None, None)
+
+    assert driver.latest(first, None, None) == first
+    more = driver.latest(first, None, None)
+    assert (more["queues"], more.get("begin")) == ({"s": 41}, None)
+
+
 def test_a_stream_that_ends_before_what_was_read_is_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -175,6 +175,8 @@ def test_what_one_has_written_that_died_on_waking_is_taken_out(job: Job) -> None
 
     assert_all_is_left(job)
     assert "q@00000000000000000000.arrow" in job.disk.names()
+    with pytest.raises(LedgerGap, match="from offset 0 on, though it has those from 20 on"):
+        list(drain(job).rows([Range("q", 0, 4)]))  # by a checkpoint from a backup
     job.ledger.prune({"q": 28}, older_than=float("inf"))
     assert "q@00000000000000000000.arrow" not in job.disk.names()
 

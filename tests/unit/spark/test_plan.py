@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.spark.plan import (
+    first_of,
     is_pattern,
     latest,
     offset_of,
@@ -84,6 +85,15 @@ def test_a_query_for_what_is_there_now_does_not_go_beyond_it() -> None:
     assert latest({"a": 10}, {"a": 50}, limit=None, target={"a": 30}) == {"a": 30}
     assert latest({"a": 30}, {"a": 50}, limit=None, target={"a": 30}) == {"a": 30}
     assert latest({"a": 30}, {"a": 50, "new": 9}, limit=None, target={"a": 30})["new"] == 0
+
+
+def test_a_batch_says_where_its_new_streams_begin_but_not_those_that_were_read() -> None:
+    start = offset_of("", {"again": 8, "read": 30}, begin={"again": 8, "read": 5})
+    end = offset_of(
+        "", {"again": 10, "read": 40, "came": 7}, begin={"again": 5, "read": 5, "came": 4}
+    )
+
+    assert first_of(start, end, {"came": 6}) == {"again": 5, "read": 30, "came": 4}
 
 
 def test_a_queue_that_is_gone_keeps_its_place() -> None:

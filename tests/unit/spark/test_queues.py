@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 from warren.client.endpoint import Endpoint
 from warren.client.kinds import QueueKind
 from warren.errors import (
+    ApiLoginRefused,
     ApiRefused,
     ApiUnreachable,
     ConfigError,
@@ -125,7 +126,7 @@ def test_and_after_a_time_in_which_nobody_looked(monkeypatch: pytest.MonkeyPatch
 
     clock.advance(50)
     assert catalog.queues(LINK)["q"].kind == "classic"
-    clock.advance(61)
+    clock.advance(3601)
     assert catalog.queues(LINK)["q"].kind == "quorum"
 
 
@@ -370,12 +371,54 @@ def test_a_node_whose_management_api_is_away_leaves_it_to_the_next(
     assert (list(found), asked) == (["q"], ["one", "two"])
 
 
+def test_where_it_answered_last_it_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def management(_: Any, at: Endpoint) -> Any:
+        asked.append(at.host)
+        return nullcontext(Away() if at.host == "one" else Api("rabbit@here"))
+
+    monkeypatch.setattr("warren.spark.listing.management", management)
+    listing = Listing(options("q*", managementUrl="http://one:15672,http://two:15672"))
+
+    for _ in range(2):
+        listing.queues()
+        listing.forget()
+
+    assert asked == ["one", "two", "two"]
+
+
+@pytest.mark.parametrize("once_there", [False, True])
+def test_a_login_that_is_refused_is_told_though_another_host_is_away(
+    monkeypatch: pytest.MonkeyPatch, once_there: bool
+) -> None:
+    there = once_there
+
+    def management(_: Any, at: Endpoint) -> Any:
+        return nullcontext(Api("rabbit@here") if there else Away(refuses=at.host == "two"))
+
+    monkeypatch.setattr("warren.spark.listing.management", management)
+    listing = Listing(options("q*", managementUrl="http://one:15672,http://two:15672"))
+    if there:
+        listing.queues()
+        listing.forget()
+    there = False
+
+    with pytest.raises(ApiLoginRefused):
+        listing.queues()
+
+
 class Away:
     """A management API that nobody reaches."""
 
     address = "http://one:15672"
 
+    def __init__(self, *, refuses: bool = False) -> None:
+        self._refuses = refuses
+
     def get(self, *path: str, what: str, query: Any = None) -> Any:
+        if self._refuses:
+            raise ApiLoginRefused(self.address, "ann", "login failed")
         raise ApiUnreachable(self.address, "refused")
 
 

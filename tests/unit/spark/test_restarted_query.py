@@ -12,10 +12,13 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.unit.spark.model_broker import Model, Queue
+from warren.client.blocking_reader import Deliveries
+from warren.spark.deliveries import to_batch
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Offset
 from warren.spark.queue_info import QueueInfo
@@ -67,6 +70,12 @@ class Query:
             for batch in drain.rows(ranges):
                 rows += batch.column("body").to_pylist()
         return rows
+
+    def write_nothing(self, queue: str, start: int, end: int) -> None:
+        """A range of which nothing came."""
+        empty = to_batch(Deliveries(), queue, start, 0)
+        assert self._ledger.write(Segment(queue, start, end, empty))
+        self._ledger.settle(queue, start)
 
     def batch(self, driver: Driver, start: Offset, end: Offset | None = None) -> Offset:
         """One batch whose rows come into the table."""
@@ -124,6 +133,21 @@ def test_a_queue_is_suspected_until_something_of_it_is_in_the_ledger(query: Quer
     later = driver.latest(end, None, None)
 
     assert suspected(query.ranges(driver, end, later)) == {"a": False, "b": True}
+
+
+def test_a_segment_without_rows_is_no_comparison(query: Query) -> None:
+    """It is what one makes who waits behind a dead consumer."""
+    driver = query.start()
+    start = driver.initial()
+    end = driver.latest(start, None, None)
+    query.ranges(driver, start, end)
+    query.write_nothing("a", 0, 8)
+    query.read([[Range("b", 0, 8)]])
+    for name in "ab":
+        publish(query.broker.of(name), 1)
+    later = driver.latest(end, None, None)
+
+    assert suspected(query.ranges(driver, end, later)) == {"a": True, "b": False}
 
 
 def test_and_again_over_a_connection_that_is_made_anew(query: Query) -> None:

@@ -112,6 +112,7 @@ class Drain:
         begun = now()
         shelves = self._ledger.shelves()
         for job in jobs:
+            self._require_remembered(job, shelves.of(job.queue))
             self._ledger.drop_stray_marks(job.queue, shelves.of(job.queue))
             self._doubt(job, shelves.of(job.queue))
         yield from self._require_kept(jobs, shelves, begun)
@@ -131,6 +132,12 @@ class Drain:
             job.at, job.held = segment.end, []
             job.part = self._parts.after(segment)
             yield segment
+
+    def _require_remembered(self, job: Job, shelf: Shelf) -> None:
+        """Raises LedgerGap if what was just handed out stands where all is forgotten."""
+        for start in shelf.overtaken:
+            if job.range.start <= start < job.at:
+                raise LedgerGap(self._ledger.place, job.queue, start, shelf.starts[0])
 
     def _require_kept(self, jobs: list[Job], shelves: Shelves, begun: Moment) -> Iterator[Segment]:
         """Raises LedgerGap where the ledger has later rows of a queue, and not those that are next.
