@@ -3,6 +3,8 @@ is doubled, and the order is kept."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -252,6 +254,29 @@ def test_a_disk_that_refuses_leaves_the_messages_in_the_queue(
     assert task.run(queue, 0, 5) == list(range(5))
     assert isinstance(task.ledger.files, LocalFiles)
     assert not [name for name in Path(task.ledger.place).iterdir() if ".tmp" in name.name]
+
+
+def test_a_file_that_can_not_grow_leaves_the_messages_in_the_queue(
+    task: Task, broker: TestBroker, channel: Channel, queue: str
+) -> None:
+    """The system itself refuses, in the middle of a segment."""
+    publish(channel, queue, range(100))
+    octets = 1_000
+    given = [broker.url, task.ledger.place, queue, str(octets)]
+
+    attempt = subprocess.run(
+        [sys.executable, "-m", "tests.spark.full_disk", *given],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+    assert attempt.stdout.startswith("LedgerUnusable"), attempt.stderr
+    assert "File too large" in attempt.stdout
+    assert all(file.stat().st_size < octets for file in Path(task.ledger.place).iterdir())
+    eventually(lambda: channel.count(queue) == 100)
+    assert task.run(queue, 0, 100) == list(range(100))
 
 
 def test_a_disk_that_refuses_the_mark_leaves_the_segment_in_doubt(
