@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests.spark.pipelines import Job, got, order, ready, send
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
+from warren.errors import PipelineStopped
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -111,6 +112,33 @@ def test_what_no_queue_of_the_exchange_takes_is_kept_in_the_table(
         "quarantine: exchange 'stray.sick' has no queue for routing key 'stray' (312 NO_ROUTE); "
         f"that of this batch is in {job.folder / 'job-data' / 'quarantine'}"
     )
+
+
+def test_what_the_exchange_takes_in_the_end_is_not_in_the_table_as_well(
+    job: Job, wire: Channel
+) -> None:
+    for queue in ("twice", "twice.ward", "twice.out"):
+        wire.declare(queue)
+    wire.declare_exchange("twice.sick", "direct")
+    wire.declare_exchange("twice.done", "fanout")
+    text = (
+        f"queues: twice\n{TABLE}quarantine: {{exchange: twice.sick}}\n"
+        "publish: {done: {sql: SELECT string(id) AS body FROM t, exchange: twice.done}}\n"
+    )
+    for body in (b"{", b'{"id": 1}'):
+        wire.publish("twice", body)
+    wire.sync()
+    with pytest.raises(PipelineStopped, match=r"twice\.done"):
+        job.run(text)
+    assert len(job.rows("quarantine")) == 1
+
+    wire.bind("twice.ward", "twice.sick", "twice")
+    wire.bind("twice.out", "twice.done")
+    total = job.run(text)
+
+    assert (total.written, total.quarantined) == (1, 1)
+    assert (ready(wire, "twice.ward"), ready(wire, "twice.out")) == (1, 1)
+    assert list((job.folder / "job-data" / "quarantine").rglob("*.parquet")) == []
 
 
 def test_a_message_that_comes_back_is_kept_in_the_table(job: Job, wire: Channel) -> None:

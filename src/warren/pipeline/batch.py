@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, quoted, shaped
 from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import ENCODING, TABLE
+from warren.pipeline.folders import Folder
 from warren.pipeline.keys import Keys
 from warren.pipeline.model import Files, Publish, Table
 from warren.pipeline.quarantine import as_letters, as_rows, not_taken, was_in_quarantine
@@ -66,7 +67,7 @@ class _Batch:
         self._spark: SparkSession = messages.sparkSession
         query_id = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or "batch"
         self._query = query_id.partition("-")[0]
-        self._name = f"{self._query}-{batch_id:09d}"
+        self._folder = f"{BATCH}={self._query}-{batch_id:09d}"
         self._count = BatchCount()
         self._cached: list[DataFrame] = []
 
@@ -153,7 +154,7 @@ class _Batch:
         writer = rows.write.mode("overwrite").format(files.format).options(**files.options)
         if files.partition_by:
             writer = writer.partitionBy(*files.partition_by)
-        writer.save(f"{files.path}/{BATCH}={self._name}")
+        writer.save(f"{files.path}/{self._folder}")
         return int(seen.get["rows"])
 
     def _run(self, sql: str) -> DataFrame:
@@ -169,6 +170,8 @@ class _Batch:
             kept = bad
         if place.keeps_all or not kept.isEmpty():
             self._save(as_rows(kept), place.files, 1)
+        else:  # an attempt before this one, of which the exchange took nothing, may have kept them
+            Folder(self._spark, place.files.path).delete(self._folder)
 
     def _sent_off(self, bad: DataFrame) -> bool:
         """Did the exchange take these messages, all of them?"""
