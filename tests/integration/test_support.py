@@ -156,6 +156,24 @@ def test_servers_end_with_their_run_however_it_ends(
     eventually(lambda: not folder.exists())
 
 
+LEAVES = """
+import subprocess, sys, tempfile
+def test_leaves():
+    tempfile.mkdtemp()
+    subprocess.run([sys.executable, "-c", "import tempfile; tempfile.mkdtemp()"], check=True)
+"""
+
+
+def test_temporary_files_go_with_their_run(
+    pytest_run: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    run = pytest_run(LEAVES)
+
+    assert run.wait(30) == 0
+    kept = {"__pycache__", ".pytest_cache", "test_it.py"}
+    assert {path.name for path in tmp_path.iterdir()} <= kept
+
+
 def test_logs_are_kept_of_a_run_that_failed(
     etcd: Etcd, pytest_run: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -48,7 +48,18 @@ class Run:
             os.getpid(),
         )
         os.environ[_RUN], os.environ[_OWNER] = str(run.folder), str(run.owner)
+        run._take_temporary_files()
         return run
+
+    def _take_temporary_files(self) -> None:
+        """What is killed leaves its temporary files: they go with the run, too."""
+        # Folders of tests that failed are wanted after it.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        place = self.folder / "tmp"
+        place.mkdir(mode=0o700, parents=True)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(place)
+        # For a session of Spark that says nothing else; Java doesn't know the variable above.
+        os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={place}"
 
     @classmethod
     def current(cls) -> Run:
