@@ -15,10 +15,8 @@ import json
 import statistics
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -29,6 +27,7 @@ from bench.brokers import launchers
 from bench.spark_pika import SCHEMA as PIKA_COLUMNS
 from bench.spark_pika import PikaSource
 from bench.spark_report import Bar, Line, Report
+from bench.timed_ledger import TimedLedger
 from warren.amqp import methods as m
 from warren.amqp.client_hot import encode_message, publish_frame
 from warren.amqp.properties import Properties, encode_properties
@@ -36,9 +35,7 @@ from warren.client.blocking import BlockingConnection
 from warren.client.endpoint import Endpoint
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
-from warren.spark.ledger.files import Files
 from warren.spark.ledger.ledger import Ledger
-from warren.spark.ledger.segment import Segment
 from warren.spark.options import SourceOptions
 
 PROPERTIES = encode_properties(
@@ -188,39 +185,6 @@ def _batches(query: Any, messages: int) -> list[dict[str, Any]]:
         if query.exception() is not None:
             raise query.exception()
         time.sleep(0.05)
-
-
-class TimedLedger(Ledger):
-    """Counts the time in which something is being written, by one thread or by several."""
-
-    def __init__(self, files: Files) -> None:
-        super().__init__(files)
-        self.took_s = 0.0
-        self._lock = threading.Lock()
-        self._writing = 0
-        self._since = 0.0
-
-    def write(self, segment: Segment) -> bool:
-        with self._timed():
-            return super().write(segment)
-
-    def write_together(self, segments: Sequence[Segment]) -> list[bool]:
-        with self._timed():
-            return super().write_together(segments)
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        with self._lock:
-            if not self._writing:
-                self._since = time.perf_counter()
-            self._writing += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._writing -= 1
-                if not self._writing:
-                    self.took_s += time.perf_counter() - self._since
 
 
 def drain(load: Load, messages: int) -> tuple[float, float]:

@@ -1,6 +1,16 @@
 from __future__ import annotations
 
-from bench.spark_report import Bar, Line
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bench.spark_report import Bar, Line, Report
+from bench.timed_ledger import TimedLedger
+from warren.client.blocking_reader import Deliveries
+from warren.spark.deliveries import to_batch
+from warren.spark.ledger.files import LocalFiles
+from warren.spark.ledger.segment import Segment
 
 
 def test_a_line_fails_on_the_broker_that_misses_the_bar() -> None:
@@ -31,3 +41,38 @@ def test_nothing_is_judged_that_was_not_measured_or_has_no_bar() -> None:
         "",
     )
     assert Line("raw", "rate", {"warren": 1.0}).met is None
+
+
+@pytest.mark.parametrize(("reached", "exit_code"), [(0.8, 0), (0.6, 1)])
+def test_the_program_fails_if_a_bar_is_missed(reached: float, exit_code: int) -> None:
+    lines = [
+        Line("raw", "rate", {"warren": 1.0}),
+        Line("share", "ratio", {"warren": reached}, Bar(at_least=0.7)),
+    ]
+
+    assert Report("source").end(lines, keep=False) == exit_code
+
+
+def test_all_that_a_ledger_does_is_counted(tmp_path: Path) -> None:
+    ledger = TimedLedger(LocalFiles(str(tmp_path / "ledger")))
+    ledger.create()
+    taken = []
+
+    def took() -> None:
+        taken.append(ledger.took_s)
+
+    segment = Segment("q", 0, 5, to_batch(Deliveries(), "q", 0, 0))
+    for step in (
+        lambda: ledger.write(segment),
+        lambda: ledger.write_together([Segment("q", 5, 6, to_batch(Deliveries(), "q", 5, 0))]),
+        lambda: ledger.settle("q", 0),
+        ledger.shelves,
+        lambda: ledger.read("q", 0),
+        ledger.require_there,
+        ledger.sync,
+    ):
+        took()
+        step()
+    took()
+
+    assert all(before < after for before, after in pairwise(taken))
