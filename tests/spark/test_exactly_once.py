@@ -35,6 +35,7 @@ def test_each_number_is_in_the_table_once_whatever_was_killed(tmp_path: Path) ->
         ("disk", "mark"),
         ("zombie", "before segment"),
         ("driver", "after ack"),
+        ("power", "after the last row"),
     )
 
     assert found.good, found
