@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
         stage.say("", "[bold]stopped[/]: broker and workers are gone")
         return 130
     except (WarrenError, OSError) as error:
-        stage.say("", f"[bold red]the demo broke off:[/] {error}")
+        stage.say("", f"[bold red]the demo broke off:[/] {_escaped(error)}")
         return 1
     finally:
         stage.console.show_cursor()
@@ -62,26 +62,42 @@ def _run(options: argparse.Namespace) -> int:
 
 def _default(stage: Stage) -> str:
     """The shop, if Spark can run here."""
+    try:
+        _require_spark()
+    except WarrenError as error:
+        stage.say(
+            "[bold]Spark can't run here: this is what the broker can do without it.[/]",
+            f"[dim]{_escaped(error)}[/]",
+            "",
+        )
+        return "broker"
+    return "shop"
+
+
+def _escaped(error: Exception) -> str:
+    """What it says, with nothing in it that rich takes for markup, such as ``.[spark]``."""
+    from rich.markup import escape
+
+    return escape(str(error))
+
+
+def _require_spark() -> None:
+    """Raises SparkMissing or JavaMissing, which say what to do."""
     from importlib.util import find_spec
 
-    from warren.errors import JavaMissing
+    from warren.errors import SparkMissing
     from warren.spark.java import java_home
 
-    try:
-        java_home()
-        if find_spec("pyspark") is not None:
-            return "shop"
-        missing = "PySpark is not installed: pip install '.[spark]' in the clone of warren"
-    except JavaMissing as error:
-        missing = str(error)
-    stage.say(f"[dim]Without Spark, what the broker can do. ({missing})[/]", "")
-    return "broker"
+    if find_spec("pyspark") is None:
+        raise SparkMissing("there is no module pyspark")
+    java_home()
 
 
 def _shop(stage: Stage) -> int:
     from warren.cli.scenes import sharing, shop
     from warren.cli.scenes.ledger import Ledger
 
+    _require_spark()
     group, ledger = Ledger(), Ledger()
     with _broker() as (broker, started_ms):
         stage.say(f"[dim]A broker started in {started_ms:.0f} ms, in this process:[/] {broker.url}")
