@@ -26,13 +26,13 @@ def add_parser(commands: Any) -> None:
         description="Start a broker and watch it at work: with Spark, which makes tables of what "
         "a shop publishes while a worker is killed, or alone. Nothing to type; Ctrl-C ends it at "
         "any moment and leaves nothing running. The exit code is 1 if a message was lost or "
-        "doubled.",
+        "doubled, or what Spark made of them is wrong.",
     )
     parser.add_argument(
         "--scene",
         choices=list(SCENES),
-        help="shop: workers that share queues, then queues into tables with Spark, two minutes "
-        "(the default where Spark is installed); group: the workers alone; broker: what the "
+        help="shop: workers that share queues, then queues into tables with Spark, half a minute "
+        "to two (the default where Spark is installed); group: the workers alone; broker: what the "
         "broker can do, half a minute",
     )
     parser.add_argument("--fast", action="store_true", help="no pauses, fewer messages")

@@ -89,9 +89,9 @@ def _bad(count: int) -> str:
 
 def equation(total: Account, adds_up: bool) -> str:
     """The whole run in a sentence that can be checked."""
-    right = " + ".join(f"{total.fates[fate]} {fate}" for fate in FATES)
+    right = " + ".join(f"{total.fates[fate]:,} {fate}" for fate in FATES)
     verdict = "[bold green]it adds up[/]" if adds_up else "[bold red]IT DOES NOT ADD UP[/]"
     return (
-        f"reconciliation: {total.published} published + {total.copies} copies = {right}; "
+        f"reconciliation: {total.published:,} published + {total.copies:,} copies = {right}; "
         f"{total.lost} lost, {total.doubled} doubled: {verdict}"
     )

@@ -30,9 +30,9 @@ _COLOURS = {"A": "cyan", "B": "magenta", "C": "green", "D": "yellow"}
 def play(stage: Stage, url: str, number: int, ledger: Ledger) -> None:
     stage.scene(
         number,
-        "a group",
-        f"{len(QUEUES)} queues under load, workers that come and go. Each queue has one worker at "
-        "a time, in order; the workers share the queues evenly. No one tells them how.",
+        "Workers share queues",
+        f"{len(QUEUES)} queues under load, workers that come and go. They share the queues evenly, "
+        "and no one tells them how. Each queue has one worker at a time, its messages in order.",
     )
     with Crew(url) as crew, Link(url) as link:
         for queue in QUEUES:
@@ -73,7 +73,7 @@ class Sharing:
     def play(self, url: str) -> None:
         with self._stage.live(self._draw), self._load(url) as stop_load:
             self._join("A", "is alone and takes all")
-            self._join("B", "joins: half of the queues move, the other half never notices")
+            self._join("B", "joins: half of the queues move, the others stay")
             self._join("C", "joins: a third each")
             self._kill("B")
             self._join("D", "joins in its place")
@@ -92,8 +92,7 @@ class Sharing:
         took_ms = (time.monotonic() - began) * 1000
         colour = _COLOURS[name]
         self._tell(
-            f"[{colour}]{name}[/] {text}  [dim]{self._moved} moved, balanced "
-            f"{took_ms:.0f} ms after its process was started[/]"
+            f"[{colour}]{name}[/] {text}  [dim]{self._moved} moved, even after {took_ms:.0f} ms[/]"
         )
         self._pause(0.6)
 
@@ -106,9 +105,8 @@ class Sharing:
         assert self._first_ms is not None
         assert self._all_ms is not None
         self._tell(
-            f"[{_COLOURS[name]}]{name}[/] is killed with kill -9 (pid {victim.pid}): its first "
-            f"queue goes on after [bold]{self._first_ms:.0f} ms[/], its last after "
-            f"[bold]{self._all_ms:.0f} ms[/]"
+            f"[{_COLOURS[name]}]{name}[/], kill -9 {victim.pid}: its first queue goes on "
+            f"after [bold]{self._first_ms:.0f} ms[/], its last after [bold]{self._all_ms:.0f} ms[/]"
         )
         self._pause(0.8)
 
@@ -205,8 +203,8 @@ class Sharing:
     def _conclude(self) -> None:
         account = self._account
         self._stage.say(
-            f"  {mark(account.adds_up)} {account.published:,} messages: in order in each queue, "
-            f"{account.lost} lost, {account.doubled} done twice; {self._again} flagged redelivered"
+            f"  {mark(account.adds_up)} {account.published:,} messages, in order in each queue: "
+            f"{account.lost} lost, {account.doubled} done twice, {self._again} redelivered"
         )
 
     # -- the picture -----------------------------------------------------------------------------

@@ -19,15 +19,15 @@ from urllib.parse import urlsplit
 from warren.amqp import methods
 from warren.cli.scenes.ledger import Ledger
 from warren.cli.scenes.link import Link
-from warren.cli.scenes.shop_events import COUNTRIES, EXCHANGE, QUEUES, RESULTS
+from warren.cli.scenes.shop_events import COUNTRIES, EXCHANGE, QUEUES, RESULTS, shares
 from warren.cli.scenes.shop_picture import Picture
-from warren.cli.scenes.shop_reckoning import reckon
+from warren.cli.scenes.shop_reckoning import Found, reckon
 from warren.cli.scenes.shop_watch import busy_workers, kill_all, workers
 from warren.cli.scenes.stage import Stage
 
 _PATIENCE_S = 300.0
 #: Events, events a second, rows a micro-batch.
-_LONG, _SHORT = (60_000, 5_000, 12_000), (9_000, 4_000, 3_000)
+_LONG, _SHORT = (60_000, 3_000, 12_000), (9_000, 4_000, 3_000)
 #: Shares of the events: when a worker at work is killed, and when any if none was seen.
 _KILL_AFTER, _KILL_ANY_AFTER = 0.3, 0.6
 
@@ -39,26 +39,31 @@ class Broken(ConnectionError):
 def play(stage: Stage, url: str, number: int, ledger: Ledger) -> None:
     """Publish, read, kill, compare."""
     count, rate, rows = _SHORT if stage.fast else _LONG
+    sent_by = shares(count)
     stage.scene(
         number,
         "A shop's events, into tables",
-        f"A publisher sends {count:,} events of three types, some gzip'd, some broken, into "
-        f"{len(QUEUES)} queues. Spark reads the queues into a table for each type. In the middle "
-        "of it, one of Spark's worker processes is killed.",
+        f"Publishers ({', '.join(sent_by)}; a process each) send {count:,} events of three types, "
+        f"some gzip'd, some broken, into {len(QUEUES)} queues, one a country. Spark reads the "
+        "queues into a table for each type and publishes back what was sold. In the middle of it, "
+        "one of Spark's worker processes is killed. The same, to copy: examples/shop-pyspark.",
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warren-demo-")))
         link = stack.enter_context(Link(url))
         _declare(link)
         cast = stack.enter_context(_Cast(url, folder))
-        picture = Picture(stage, count)
-        cast.start("publisher", "shop_publisher", url, count, rate)
+        picture = Picture(stage, sent_by)
+        for name, numbers in sent_by.items():
+            share = (numbers.start, numbers.stop, rate / len(sent_by))
+            pid = cast.start(name, "shop_publisher", url, name, *share)
+            picture.hired(name, pid)
         cast.start("spark", "shop_job", url, folder, rows)
         show = _Show(cast, picture, link, urlsplit(url).port or 5672)
         with stage.live(picture.draw):
             show.run(count)
         stage.say("")
-        reckon(stage, link, folder, count, picture, ledger)
+        reckon(stage, number + 1, Found(link, folder, picture), ledger)
 
 
 def _declare(link: Link) -> None:
@@ -95,7 +100,7 @@ class _Cast:
                     with suppress(OSError):
                         pipe.close()
 
-    def start(self, name: str, module: str, *arguments: object) -> None:
+    def start(self, name: str, module: str, *arguments: object) -> int:
         with open(self._folder / f"{name}.log", "w") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", f"warren.cli.scenes.{module}", *map(str, arguments)],
@@ -107,6 +112,7 @@ class _Cast:
             )
         self.processes[name] = process
         threading.Thread(target=self._listen, args=(name, process), daemon=True, name=name).start()
+        return process.pid
 
     def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -131,6 +137,7 @@ class _Show:
 
     def __init__(self, cast: _Cast, picture: Picture, link: Link, port: int) -> None:
         self._cast, self._picture, self._link, self._port = cast, picture, link, port
+        self._publishing = set(picture.published)
         self._done = False
         self._looked_at = 0.0
 
@@ -150,19 +157,21 @@ class _Show:
     def _hear(self, name: str, line: str | None) -> None:
         if line is None:
             self._ended(name)
-        elif name == "publisher":
-            self._picture.published = int(line)
-        else:
+        elif name == "spark":
             facts: dict[str, Any] = json.loads(line)
             self._picture.tell(facts)
             self._done = facts["event"] == "done"
+        else:
+            self._picture.published[name] = int(line)
 
     def _ended(self, name: str) -> None:
         process = self._cast.processes[name]
         process.wait()
         if process.returncode != 0 or name == "spark":
             raise Broken(f"the process {name} ended:\n{self._cast.last_words(name)}")
-        self._cast.tell("spark", "finish")
+        self._publishing.discard(name)
+        if not self._publishing:
+            self._cast.tell("spark", "finish")
 
     def _look(self) -> None:
         """How much waits in the queues, a few times a second."""
@@ -170,6 +179,7 @@ class _Show:
         if now - self._looked_at > 0.25:
             self._looked_at = now
             self._picture.backlog = sum(self._waiting(name) for name in QUEUES)
+            self._picture.go_on()
 
     def _waiting(self, name: str) -> int:
         passive = methods.QueueDeclare(queue=name, passive=True)

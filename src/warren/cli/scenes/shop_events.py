@@ -1,4 +1,4 @@
-"""The events of a web shop: what each publisher sends, and where it has to end up.
+"""The events of a web shop: who sends which, and where each has to end up.
 
 An event is worked out from its number alone. So whoever checks the tables in the end can say what
 must be in them without having been there.
@@ -13,14 +13,22 @@ from random import Random
 from typing import Any
 
 EXCHANGE, RESULTS = "shop", "shop.results"
+#: Who publishes: a process each.
+PUBLISHERS = ("website", "app", "partners")
 COUNTRIES = ("de", "fr", "us", "jp")
 QUEUES = tuple(f"shop.{country}" for country in COUNTRIES)
 TABLES = ("orders", "payments", "shipments")
 QUARANTINE = "quarantine"
 _TYPES = ("order", "payment", "shipment")
-#: One event in so many can't be read, in one of the ways below.
+#: One event in so many can't be read, in one of the ways below: what the quarantine says of each.
 _BROKEN_ONE_IN = 150
-_WAYS = ("cut", "not gzip", "no json", "unknown type", "no order_id")
+_WAYS = {
+    "cut": "not JSON",
+    "not gzip": "not gzip, as its content-encoding says",
+    "no json": "not JSON",
+    "unknown type": "unknown type 'coupon'",
+    "no order_id": "no field 'order_id'",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +43,18 @@ class Event:
     table: str
     #: What an order is worth, in cents; 0 for everything else.
     cents: int = 0
+    #: Why it has to be in the quarantine, if it has to.
+    reason: str | None = None
 
     @property
     def routing_key(self) -> str:
         return f"{self.country}.{self.type}"
+
+
+def shares(count: int) -> dict[str, range]:
+    """The numbers of the events that each publisher sends: together all, and none twice."""
+    bounds = [count * part // len(PUBLISHERS) for part in range(len(PUBLISHERS) + 1)]
+    return dict(zip(PUBLISHERS, map(range, bounds, bounds[1:]), strict=True))
 
 
 def event(number: int) -> Event:
@@ -47,7 +63,7 @@ def event(number: int) -> Event:
     country, kind = random.choice(COUNTRIES), random.choice(_TYPES)
     fields, cents = _fields(kind, number, country, random)
     if random.randrange(_BROKEN_ONE_IN) == 0:
-        return _broken(number, country, kind, fields, random.choice(_WAYS))
+        return _broken(number, country, kind, fields, random.choice(tuple(_WAYS)))
     body = json.dumps(fields).encode()
     packed = random.random() < 0.4
     return Event(
@@ -87,4 +103,4 @@ def _broken(number: int, country: str, kind: str, fields: dict[str, Any], way: s
     else:
         del fields["order_id"]
         body = json.dumps(fields).encode()
-    return Event(number, country, kind, body, encoding, QUARANTINE)
+    return Event(number, country, kind, body, encoding, QUARANTINE, reason=_WAYS[way])

@@ -147,7 +147,7 @@ def summary(spark: SparkSession, folder: str) -> DataFrame:
     ]
     counts = [f.count_if(f.col("table") == table).alias(table) for table, _ in SCHEMAS.values()]
     every = rows[0].unionByName(rows[1]).unionByName(rows[2])
-    return every.groupBy("country").agg(*counts, f.sum("cents").alias("cents")).orderBy("country")
+    return every.groupBy("country").agg(*counts, f.sum("cents").alias("cents"))
 
 
 # -- the process ---------------------------------------------------------------------------------
@@ -220,15 +220,17 @@ def main(uri: str, folder: str, rows_a_batch: str) -> None:
 
 
 def _report(spark: SparkSession, folder: str) -> None:
-    totals = summary(spark, folder)
-    totals.write.mode("overwrite").parquet(f"{folder}/summary")
-    say("summary", rows=[row.asDict() for row in totals.collect()])
-    reasons = spark.read.parquet(f"{folder}/{QUARANTINE}").groupBy("reason").count()
-    say("reasons", rows=[list(row) for row in reasons.orderBy("reason").collect()])
-    for table in (*(table for table, _ in SCHEMAS.values()), QUARANTINE):
-        events = spark.read.parquet(f"{folder}/{table}").select("event").toArrow()
-        numbers = "\n".join(map(str, events.column("event").to_pylist()))
-        Path(folder, f"{table}.events").write_text(numbers)
+    """Make the summary table, and tell what is in it and which events are in the others."""
+    summary(spark, folder).write.mode("overwrite").parquet(f"{folder}/summary")
+    written = spark.read.parquet(f"{folder}/summary").orderBy("country")
+    say("summary", rows=[row.asDict() for row in written.collect()])
+    for table, columns in (
+        *((table, ["event"]) for table, _ in SCHEMAS.values()),
+        (QUARANTINE, ["event", "reason"]),
+    ):
+        rows = spark.read.parquet(f"{folder}/{table}").select(*columns).toArrow().to_pylist()
+        found = "".join(f"{json.dumps([row[name] for name in columns])}\n" for row in rows)
+        Path(folder, f"{table}.events").write_text(found)
     say("done")
 
 
