@@ -16,12 +16,20 @@ COUNTRIES = ("de", "fr", "us", "jp")
 
 
 def event(number: int) -> tuple[str, str, str | None, bytes]:
-    """Country, type, content encoding and body; one in fifty can't be read."""
-    country, kind = random.choice(COUNTRIES), random.choice(("order", "payment"))
-    fields = {"order_id": number, "country": country, "cents": random.randrange(500, 50_000)}
+    """Country, type, content encoding and body; one in twenty-five belongs in no table."""
+    country, kind = random.choice(COUNTRIES), random.choice(("order", "payment", "shipment"))
+    fields: dict[str, Any] = {"order_id": number, "country": country}
+    if kind == "shipment":
+        fields["carrier"] = random.choice(("dhl", "ups", "post"))
+    else:
+        fields["cents"] = random.randrange(500, 50_000)
+    if kind == "payment":
+        fields["method"] = random.choice(("card", "transfer"))
     body = json.dumps(fields).encode()
     if number % 50 == 0:
         return country, kind, None, body[:20]
+    if number % 50 == 25:
+        return country, "coupon", None, body
     if number % 3 == 0:
         return country, kind, "gzip", gzip.compress(body)
     return country, kind, None, body

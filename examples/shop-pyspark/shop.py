@@ -8,19 +8,26 @@ Plain PySpark: nothing of warren is imported but the session, and any other sess
 
 import argparse
 import gzip
+import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from threading import Event
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQueryListener
 
 import warren.spark
 
-FIELDS = ("order_id", "country", "cents")
-SCHEMA = "order_id INT, country STRING, cents INT, _bad STRING"
-TABLES = {"order": "orders", "payment": "payments"}
+#: By message type: its table, and the fields that a row must have.
+TABLES = {
+    "order": ("orders", "order_id INT, country STRING, cents INT"),
+    "payment": ("payments", "order_id INT, country STRING, cents INT, method STRING"),
+    "shipment": ("shipments", "order_id INT, country STRING, carrier STRING"),
+}
+ROWS_A_BATCH = 5_000
 #: What the quarantine keeps of a message: enough to publish it again.
 KEPT = ("message_id", "queue", "offset", "type", "content_encoding", "body")
 UNPACKED = (
@@ -29,6 +36,7 @@ UNPACKED = (
 )
 
 
+# -- messages to rows ------------------------------------------------------------------------------
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Bodies as text, or what is wrong with them."""
     for batch in batches:
@@ -49,24 +57,35 @@ def text_of(body: bytes, encoding: str | None) -> tuple[str | None, str | None]:
         return None, "not UTF-8"
 
 
-def reason() -> Column:
-    """Why a row belongs in no table; null if it belongs in one.
+def fields(schema: str) -> list[str]:
+    return [field.split()[0] for field in schema.split(", ")]
+
+
+def parsed(rows: DataFrame) -> DataFrame:
+    """A column for each table, and the reason why a row belongs in none; null if it has a table.
 
     Every message must get a reason or a table. What is compared with null is neither true nor
     false, so a type that is not there needs a line of its own.
     """
-    found = f.when(f.col("problem").isNotNull(), f.col("problem"))
-    found = found.when(f.col("type").isNull(), "no type")
-    found = found.when(~f.col("type").isin(*TABLES), "unknown type")
-    found = found.when(f.length("body") == 0, "empty")
-    found = found.when(
-        f.col("row").isNull() | f.col("row._bad").isNotNull(), "not JSON, or of other types"
-    )
-    for field in FIELDS:
-        found = found.when(f.col(f"row.{field}").isNull(), f"no field '{field}'")
-    return found
+    kind = f.col("type")
+    reasons: list[Column] = [
+        f.col("problem"),
+        f.when(kind.isNull(), "no type"),
+        f.when(~kind.isin(*TABLES), "unknown type"),
+        f.when(f.length("body") == 0, "empty"),
+    ]
+    for name, (table, schema) in TABLES.items():
+        row = f.from_json("text", f"{schema}, _bad STRING", {"columnNameOfCorruptRecord": "_bad"})
+        rows = rows.withColumn(table, f.when(kind == name, row))
+        bad = f.col(table).isNull() | f.col(f"{table}._bad").isNotNull()
+        reasons.append(f.when((kind == name) & bad, "not JSON, or of other types"))
+        for field in fields(schema):
+            lacks = f.col(f"{table}.{field}").isNull()
+            reasons.append(f.when((kind == name) & lacks, f"no field '{field}'"))
+    return rows.withColumn("reason", f.coalesce(*reasons))
 
 
+# -- rows to tables --------------------------------------------------------------------------------
 class Tables:
     """Writes a micro-batch. A batch that is done again overwrites its own folders: exactly once."""
 
@@ -76,18 +95,12 @@ class Tables:
         self.rows: Counter[str] = Counter()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        rows = (
-            batch.select(*KEPT)
-            .mapInArrow(unpack, UNPACKED)
-            .withColumn("row", f.from_json("text", SCHEMA, {"columnNameOfCorruptRecord": "_bad"}))
-            .withColumn("reason", reason())
-            .persist()
-        )
+        rows = parsed(batch.select(*KEPT).mapInArrow(unpack, UNPACKED)).persist()
         good = f.col("reason").isNull()
-        for kind, table in TABLES.items():
+        for kind, (table, schema) in TABLES.items():
             mine = rows.where(good & (f.col("type") == kind))
-            fields = [f"row.{field}" for field in FIELDS]
-            self.save(mine.select("message_id", *fields), table, batch_id)
+            columns = [f"{table}.{field}" for field in fields(schema)]
+            self.save(mine.select("message_id", *columns), table, batch_id)
         self.save(rows.where(~good).select(*KEPT, "reason"), "quarantine", batch_id)
         self.publish(rows.where(good & (f.col("type") == "order")), batch_id)
         rows.unpersist()
@@ -104,18 +117,60 @@ class Tables:
 
     def publish(self, orders: DataFrame, batch_id: int) -> None:
         """What was sold, by country: at least once, with ids that tell a repetition."""
-        sold = orders.groupBy("row.country").agg(f.sum("row.cents").alias("cents"))
+        sold = orders.groupBy("orders.country").agg(f.sum("orders.cents").alias("cents"))
         # The number of a row is a part of its id: done again, rows must come in the same order.
         sold = sold.coalesce(1).sortWithinPartitions("country")
+        body = f.struct(f.lit(batch_id).alias("batch_id"), "country", "cents")
         messages = sold.select(
-            f.to_json(f.struct(f.lit(batch_id).alias("batch_id"), "country", "cents")).alias(
-                "body"
-            ),
-            f.concat(f.lit("sold."), "country").alias("routing_key"),
+            f.to_json(body).alias("body"), f.concat(f.lit("sold."), "country").alias("routing_key")
         )
         messages.write.format("rabbitmq").options(
             url=self.url, exchange="shop.results", contentType="application/json"
         ).mode("append").save()
+
+
+def summary(spark: SparkSession, folder: str) -> DataFrame:
+    """By country: how many orders, payments and shipments, and what the orders are worth."""
+    tables = [table for table, _ in TABLES.values()]
+    first, *others = [
+        spark.read.parquet(f"{folder}/{table}").withColumn("table", f.lit(table))
+        for table in tables
+    ]
+    for other in others:
+        first = first.unionByName(other, allowMissingColumns=True)
+    counts = [f.count_if(f.col("table") == table).alias(table) for table in tables]
+    sold = f.sum(f.when(f.col("table") == "orders", f.col("cents"))).alias("sold_cents")
+    return first.groupBy("country").agg(*counts, sold).orderBy("country")
+
+
+# -- the program -----------------------------------------------------------------------------------
+class Progress(StreamingQueryListener):
+    """Prints a line a batch."""
+
+    def __init__(self) -> None:
+        self.ended = Event()
+
+    def onQueryProgress(self, event: object) -> None:
+        done = event.progress
+        if done.numInputRows:
+            source, seconds = done.sources[0], done.durationMs["triggerExecution"] / 1000
+            backlog = position(source.latestOffset) - position(source.endOffset)
+            print(
+                f"batch {done.batchId}: {done.numInputRows:,} rows in {seconds:.1f} s "
+                f"({done.numInputRows / seconds:,.0f} rows/s), backlog {backlog:,}"
+            )
+
+    def onQueryTerminated(self, event: object) -> None:
+        self.ended.set()
+
+    def onQueryStarted(self, event: object) -> None: ...
+
+    def onQueryIdle(self, event: object) -> None: ...
+
+
+def position(offset: str) -> int:
+    """How many messages of all queues are in front of it."""
+    return sum(json.loads(offset)["queues"].values())
 
 
 def main() -> None:
@@ -127,12 +182,13 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="end when the queues are empty")
     options = parser.parse_args()
     spark = warren.spark.session("shop")
+    spark.streams.addListener(progress := Progress())
     rows = (
         spark.readStream.format("rabbitmq")
         .option("url", options.url)
         .option("queues", "shop.de,shop.fr,shop.us,shop.jp")
         .option("ledger", f"{options.folder}/ledger")
-        .option("maxMessagesPerTrigger", 20_000)
+        .option("maxMessagesPerTrigger", ROWS_A_BATCH)
         .load()
     )
     tables = Tables(options.url, options.folder)
@@ -140,6 +196,11 @@ def main() -> None:
     writer = writer.option("checkpointLocation", f"{options.folder}/checkpoint")
     writer = writer.trigger(availableNow=True) if options.once else writer
     writer.start().awaitTermination()  # Ctrl-C ends it when a batch is done
+    progress.ended.wait(10)  # its lines come from another thread
+    spark.streams.removeListener(progress)
+    if tables.rows:
+        summary(spark, options.folder).write.mode("overwrite").parquet(f"{options.folder}/summary")
+        spark.read.parquet(f"{options.folder}/summary").orderBy("country").show()
     written = ", ".join(f"{number:,} in {table}" for table, number in tables.rows.items())
     print(f"{tables.rows.total():,} events: {written}" if written else "no events were there")
     if not options.once:

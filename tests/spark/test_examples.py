@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
@@ -33,8 +34,17 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PUBLISHER = EXAMPLES / "shop-pyspark" / "publish_events.py"
 LOCAL = "amqp://guest:guest@localhost:5672/"
 COUNT = 600
-#: By the rules of publish_events.py: one in fifty is cut; of the others, one in three is packed.
-CUT = {number for number in range(COUNT) if number % 50 == 0}
+#: By the rules of publish_events.py: events that belong in no table, and what is told of them.
+MISFITS = {
+    number: "unknown type" if number % 50 else "not JSON, or of other types"
+    for number in range(0, COUNT, 25)
+}
+TABLES = {
+    "orders": ["order_id", "country", "cents"],
+    "payments": ["order_id", "country", "cents", "method"],
+    "shipments": ["order_id", "country", "carrier"],
+}
+BATCH = re.compile(r"batch (\d+): (\d+) rows in \d+\.\d s \(([\d,]+) rows/s\), backlog (\d+)")
 ORDER = b'{"order_id": 1, "country": "de", "cents": 5}'
 #: Messages that belong in no table, by their ids: body, properties, and the reason that is told.
 ODD: dict[int, tuple[bytes, dict[str, Any], str]] = {
@@ -46,6 +56,8 @@ ODD: dict[int, tuple[bytes, dict[str, Any], str]] = {
     1006: (b"null", {"type": "order"}, "not JSON, or of other types"),
     1007: (b'{"order_id": "one"}', {"type": "order"}, "not JSON, or of other types"),
     1008: (b"\xff" + ORDER, {"type": "order"}, "not UTF-8"),
+    1009: (ORDER, {"type": "payment"}, "no field 'method'"),
+    1010: (ORDER, {"type": "shipment"}, "no field 'carrier'"),
 }
 #: The same for what is packed: no gzip at all, and gzip that is broken inside.
 BROKEN = gzip.compress(ORDER)[:14] + bytes(20)
@@ -88,11 +100,46 @@ def publish(url: str, odd: dict[int, tuple[bytes, dict[str, Any], str]]) -> None
     connection.close()
 
 
-def quarantined(folder: Path) -> dict[int, tuple[bytes, str]]:
-    """Body and reason by message id, of those that ``publish_events.py`` has not sent."""
+def quarantined(folder: Path) -> dict[int, str]:
+    """Reason by message id; of those that ``publish_events.py`` has not sent, the body is right."""
     rows = pq.read_table(folder / "quarantine").to_pylist()
-    found = {int(row["message_id"]): (row["body"], row["reason"]) for row in rows}
-    return {number: each for number, each in found.items() if number >= COUNT}
+    for row in rows:
+        if (number := int(row["message_id"])) >= COUNT:
+            assert row["body"] == (ODD | ODD_PACKED)[number][0]
+    return {int(row["message_id"]): row["reason"] for row in rows}
+
+
+def misfits() -> dict[int, str]:
+    """What must be in the quarantine, and why."""
+    return MISFITS | {number: reason for number, (*_, reason) in (ODD | ODD_PACKED).items()}
+
+
+def typed(folder: Path) -> list[int]:
+    """The message ids of all tables, each of which has its own fields, in every row."""
+    found = []
+    for name, fields in TABLES.items():
+        rows = pq.read_table(folder / name, partitioning=None)
+        assert rows.column_names == ["message_id", *fields]
+        assert not any(column.null_count for column in rows.columns)
+        found += rows.column("message_id").to_pylist()
+    return sorted(map(int, found))
+
+
+def summed_up(folder: Path) -> dict[str, dict[str, int]]:
+    """What the summary of these tables must be, by country."""
+    due: dict[str, dict[str, int]] = {}
+    for name in TABLES:
+        for row in pq.read_table(folder / name).to_pylist():
+            country = due.setdefault(row["country"], dict.fromkeys([*TABLES, "sold_cents"], 0))
+            country[name] += 1
+            country["sold_cents"] += row["cents"] if name == "orders" else 0
+    return due
+
+
+def summary(folder: Path) -> dict[str, dict[str, int]]:
+    rows = pq.read_table(folder / "summary").to_pylist()
+    assert len(rows) == 4  # a country each
+    return {row.pop("country"): row for row in rows}
 
 
 def table(folder: Path, name: str, column: str = "message_id") -> list[int]:
@@ -165,23 +212,31 @@ def test_the_pyspark_project_puts_every_event_into_its_table_once(
     with warren.Broker.in_thread() as broker:
         publish(broker.url, ODD | ODD_PACKED)
         shop = module(EXAMPLES / "shop-pyspark" / "shop.py")
-        typed = command("shop-pyspark", "shop.py", broker.url).replace("./shop-data", str(tmp_path))
-        monkeypatch.setattr(sys, "argv", shlex.split(typed)[1:])
+        monkeypatch.setattr(shop, "ROWS_A_BATCH", 500)
+        given = command("shop-pyspark", "shop.py", broker.url).replace("./shop-data", str(tmp_path))
+        monkeypatch.setattr(sys, "argv", shlex.split(given)[1:])
         shop.main()
-        results = _drained(broker.url, "shop.results")
+        results = [json.loads(body) for body in _drained(broker.url, "shop.results")]
 
-    tables = [table(tmp_path, name) for name in ("orders", "payments", "quarantine")]
-    odd = ODD | ODD_PACKED
-    assert sorted([*tables[0], *tables[1], *tables[2]]) == [*range(COUNT), *odd]
-    assert set(tables[2]) == CUT | set(odd)
-    assert quarantined(tmp_path) == {
-        number: (body, reason) for number, (body, _, reason) in odd.items()
-    }
-    assert len(results) == 4  # a country each
-    counts = [len(each) for each in tables]
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"{sum(counts)} events: {counts[0]} in orders, {counts[1]} in payments, "
-        f"{counts[2]} in quarantine"
+    assert typed(tmp_path) == sorted(set(range(COUNT)) - set(MISFITS))
+    assert quarantined(tmp_path) == misfits()
+    assert summary(tmp_path) == summed_up(tmp_path)
+    sold: Counter[str] = Counter()
+    for result in results:
+        sold[result["country"]] += result["cents"]
+    assert sold == {country: row["sold_cents"] for country, row in summary(tmp_path).items()}
+    counts = {name: len(table(tmp_path, name)) for name in (*TABLES, "quarantine")}
+    said = capsys.readouterr().out.splitlines()
+    total = sum(counts.values())
+    batches = [found.groups() for line in said if (found := BATCH.fullmatch(line))]
+    assert [(number, rows, backlog) for number, rows, _, backlog in batches] == [
+        ("0", "500", str(total - 500)),
+        ("1", str(total - 500), "0"),
+    ]
+    assert min(rate for *_, rate, _ in batches) != "0"
+    assert "country|orders|payments|shipments|sold_cents" in "".join(said).replace(" ", "")
+    assert said[-1] == (
+        f"{total} events: {', '.join(f'{rows} in {name}' for name, rows in counts.items())}"
     )
 
 
@@ -230,6 +285,8 @@ def test_the_pyspark_project_works_when_copied_and_stops_with_a_line_at_ctrl_c(
 
     assert job.returncode == 0, said
     assert said.splitlines()[-1] == "stopped; the next run goes on from here"
+    assert any(BATCH.fullmatch(line) for line in said.splitlines()), said
+    assert summary(done.parent) == summed_up(done.parent)
     assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line], said
 
 
@@ -246,16 +303,12 @@ def test_spark_pipelines_runs_the_declarative_project(
 
     assert "Run is COMPLETED" in said, said[-3000:]
     tables = project / "spark-warehouse"
-    assert table(tables, "events") == [*range(COUNT), *odd]
-    good = table(tables, "orders") + table(tables, "payments")
-    assert sorted(good) == sorted(set(range(COUNT)) - CUT)
-    assert set(table(tables, "quarantine")) == CUT | set(odd)
-    assert quarantined(tables) == {
-        number: (body, reason) for number, (body, _, reason) in odd.items()
-    }
+    assert table(tables, "events") == [*range(COUNT), *sorted(odd)]
+    assert typed(tables) == sorted(set(range(COUNT)) - set(MISFITS))
+    assert quarantined(tables) == misfits()
+    assert summary(tables) == summed_up(tables)
     published = sorted(json.loads(body)["order_id"] for body in results)
     assert published == table(tables, "orders", "order_id")
-    assert sum(table(tables, "sold", "orders")) == len(table(tables, "orders"))
 
 
 @pytest.fixture
