@@ -88,7 +88,7 @@ def the_summary_is_what_was_published(said: str, published: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_of_the_shop_outlives_the_demo(marked: Marked, number: signal.Signals) -> None:
     with running(marked, "--fast") as demo:
-        read_until(demo, "1 ·")
+        read_until(demo, "publisher partners")  # the group's workers are gone
         eventually(lambda: len(marked.processes()) >= 6, 60)  # demo, publishers, Spark, its JVM
         demo.send_signal(number)
         said = demo.communicate(timeout=30)[0]
