@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.e2e.demos import Marked
 
 
 @pytest.fixture
-def marked() -> Iterator[Marked]:
-    marked = Marked()
+def marked(tmp_path: Path) -> Iterator[Marked]:
+    marked = Marked(tmp_path)
     yield marked
     marked.end()

@@ -20,13 +20,15 @@ DEMO = (sys.executable, "-m", "warren", "demo")
 class Marked:
     """An environment by which a demo and all that it starts can be found."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        """``folder``: for the files that one which is killed leaves."""
         self._mark = secrets.token_hex(8)
         self.environment = {
             **os.environ,
             "JDK_JAVA_OPTIONS": QUICK_JAVA,
             "PYTHONPATH": str(SRC),
             "TERM": "xterm-256color",
+            "TMPDIR": str(folder),
             "WARREN_DEMO_TEST": self._mark,
         }
 
