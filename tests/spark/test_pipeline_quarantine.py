@@ -114,6 +114,24 @@ def test_what_no_queue_of_the_exchange_takes_is_kept_in_the_table(
     )
 
 
+@pytest.mark.parametrize("key", ["odd\nkey", "it's\r\nTraceback: x", '"' * 9])
+def test_no_routing_key_keeps_a_message_from_being_put_away(
+    job: Job, wire: Channel, key: str
+) -> None:
+    wire.declare("keyed")
+    wire.declare_exchange("keyed.in", "fanout")
+    wire.declare_exchange("keyed.sick", "direct")
+    wire.bind("keyed", "keyed.in")
+    wire.publish(key, b"{", exchange="keyed.in")
+    wire.sync()
+
+    total = job.run(f"queues: keyed\n{TABLE}quarantine: {{exchange: keyed.sick}}\n")
+
+    assert total.quarantined == 1
+    (row,) = job.rows("quarantine")
+    assert (row["routing_key"], row["body"]) == (key, b"{")
+
+
 def test_what_the_exchange_takes_in_the_end_is_not_in_the_table_as_well(
     job: Job, wire: Channel
 ) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 import warren.spark
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel, Message
+from warren.pipeline.quarantine import not_taken
+from warren.spark.sink import writer
+from warren.spark.sink.writer import BatchWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 Name = Callable[[str], str]
+#: What a task logs on its way.
+TOLD = re.compile(r"(\d+) rows so far, (\d+)/s, (\d+) unconfirmed")
 EVERY_PROPERTY = """
     'text/plain' AS content_type, 'identity' AS content_encoding,
     map('tenant', 'blue', 'attempt', '1') AS headers, 1 AS delivery_mode, 7 AS priority,
@@ -262,6 +271,36 @@ def test_properties_that_the_broker_refuses_fail_the_query_with_a_remedy(
         save(spark.sql(f"SELECT 'x' AS body, 'q' AS routing_key, {column}"), broker)
 
 
+def test_a_queue_that_stays_full_fails_the_query_after_so_many_tries_and_says_what_to_do(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("full")
+    channel.declare(queue, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    rows = spark.range(3).coalesce(1).selectExpr("CAST(id AS STRING) AS body")
+
+    refused = f"refuses messages, such as those with routing key '{queue}'"
+    with pytest.raises(PySparkException, match=f"{refused}: make room in it") as error:
+        save(rows, broker, routingKey=queue, retries="1")
+    assert len(got(channel, queue)) == 1
+    reason = not_taken(error.value)  # so a pipeline keeps what it quarantines in its table
+    assert reason is not None
+    assert reason.endswith(refused)
+
+
+def test_a_broker_short_of_memory_fails_the_query_when_it_was_waited_for(
+    spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("blocked")
+    channel.declare(queue)
+    rows = spark.range(20_000).coalesce(1).selectExpr("repeat('x', 1000) AS body")
+    broker.memory_alarm(True)
+    try:
+        with pytest.raises(PySparkException, match=r"no messages for 1 s \(low on memory\)"):
+            save(rows, broker, routingKey=queue, blockedTimeoutMs="700")
+    finally:
+        broker.memory_alarm(False)
+
+
 def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
     spark: SparkSession, broker: TestBroker, channel: Channel, name: Name
 ) -> None:
@@ -297,6 +336,12 @@ def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
         ("'x' AS body", {"writeId": "é" * 33}, "must be 1 to 64 octets"),
         ("'x' AS body", {"writeId": ""}, "must be 1 to 64 octets"),
         ("'x' AS body", {"priority": "300"}, "300 is not between 0 and 255"),
+        (
+            "'x' AS body",
+            {"routingKey": "é" * 128, "onTooLong": "shorten"},
+            "routingKey .* 256 octets; 255",
+        ),
+        ("'x' AS body", {"exchange": "e" * 256}, "exchange .* has 256 octets; 255 is the most"),
         ("'x' AS body", {"onUnroutable": "drop"}, "nothing says where the rows go"),
         ("'x' AS body", {"routingKey": "q", "queues": "q"}, "queues .* is for what is read"),
     ],
@@ -456,3 +501,29 @@ def test_a_micro_batch_tells_its_sum_without_what_no_queue_took(
     (batch,) = [line for line in told(own) if line.startswith("batch 0:")]
     assert batch.startswith("batch 0: 43 rows confirmed in ")
     assert batch.endswith("/s), 7 dropped")
+
+
+@pytest.mark.parametrize("broker", ["warren"], indirect=True)
+def test_a_task_tells_on_its_way_how_fast_it_is_and_how_much_is_unconfirmed(
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = name("told")
+    channel.declare(queue)
+    given = {"uri": broker.url, "routingKey": queue}
+    sink = BatchWriter(given, StructType([StructField("body", StringType())]), overwrite=False)
+    rows = pa.RecordBatch.from_pydict({"body": [str(number) for number in range(6_000)]})
+    monkeypatch.setattr(writer, "_TELL_EVERY_S", 0.0)
+    caplog.set_level(logging.INFO, writer.__name__)
+
+    done = sink.write(iter([rows]))
+
+    said = [TOLD.fullmatch(line) for line in caplog.messages]
+    on_its_way = [tuple(map(int, found.groups())) for found in said if found]
+    assert [rows for rows, _, _ in on_its_way] == [2_000, 4_000, 6_000]
+    assert all(rate > 0 and 0 <= waits <= rows for rows, rate, waits in on_its_way)
+    assert any(waits for _, _, waits in on_its_way)
+    assert (done.rows, channel.count(queue)) == (6_000, 6_000)

@@ -168,8 +168,8 @@ class Nacked(PublishFailed):
 
     def __str__(self) -> str:
         return (
-            f"the broker did not take a message to exchange '{self.exchange}' with routing key "
-            f"'{self.routing_key}': a queue is full (overflow reject-publish) or failed; publish "
+            f"the broker did not take a message to exchange {self.exchange!r} with routing key "
+            f"{self.routing_key!r}: a queue is full (overflow reject-publish) or failed; publish "
             "it again later"
         )
 
@@ -183,7 +183,7 @@ class Unroutable(PublishFailed):
 
     def __str__(self) -> str:
         return (
-            f"exchange '{self.exchange}' has no queue for routing key '{self.routing_key}' "
+            f"exchange {self.exchange!r} has no queue for routing key {self.routing_key!r} "
             f"({self.code} {self.text})"
         )
 
@@ -197,8 +197,8 @@ class Unconfirmed(PublishFailed):
 
     def __str__(self) -> str:
         return (
-            f"nobody knows whether the broker took a message to exchange '{self.exchange}' with "
-            f"routing key '{self.routing_key}': {self.reason}"
+            f"nobody knows whether the broker took a message to exchange {self.exchange!r} with "
+            f"routing key {self.routing_key!r}: {self.reason}"
         )
 
 

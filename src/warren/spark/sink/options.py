@@ -97,8 +97,8 @@ class SinkOptions:
             raise ConfigError("onUnroutable", "needs mandatory=true, which is the default", SOURCE)
         return cls(
             endpoints=endpoints(given, values),
-            exchange=values["exchange"],
-            routing_key=values["routingKey"],
+            exchange=_short("exchange", values["exchange"]),
+            routing_key=_short("routingKey", values["routingKey"]),
             write_name=values["writeName"],
             write_id=values["writeId"],
             mandatory=values["mandatory"],
@@ -114,6 +114,13 @@ class SinkOptions:
             ),
             constants=_constants(values),
         )
+
+
+def _short(name: str, text: str) -> str:
+    """A text of as many octets as an address may have."""
+    if len(text.encode()) > 255:
+        raise ConfigError(name, f"has {len(text.encode())} octets; 255 is the most", SOURCE)
+    return text
 
 
 def _constants(values: Mapping[str, Any]) -> dict[str, bytes]:

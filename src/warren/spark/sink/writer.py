@@ -29,6 +29,7 @@ from warren.client.blocking_publisher import BlockingPublisher
 from warren.errors import (
     AccessRefused,
     ConfigError,
+    Nacked,
     NotFound,
     PreconditionFailed,
     RowsNotTaken,
@@ -123,19 +124,20 @@ def _send_all(
     publisher: BlockingPublisher,
     started: float,
 ) -> None:
-    told = started
+    told, rows = started, 0
     for batch in batches:
         if not batch.num_rows:
             continue
         for messages in encoder.encode(batch, publisher.frame_max):
             publisher.publish(messages)
+            rows += len(messages)
             now = time.monotonic()
             if now - told >= _TELL_EVERY_S:
                 told = now
                 log.info(
                     "%d rows so far, %.0f/s, %d unconfirmed",
-                    encoder.rows,
-                    encoder.rows / (now - started),
+                    rows,
+                    rows / (now - started),
                     publisher.unconfirmed,
                 )
 
@@ -164,6 +166,13 @@ def remedies(options: SinkOptions) -> Iterator[None]:
             str(error),
             "bind a queue, or say what becomes of such rows with option onUnroutable (drop, "
             "deadletter) or mandatory=false",
+        ) from None
+    except Nacked as error:
+        raise RowsNotTaken(
+            f"exchange {error.exchange!r} leads to a queue that refuses messages, such as those "
+            f"with routing key {error.routing_key!r}",
+            "make room in it (it is full, and its overflow is reject-publish), or wait until its "
+            "node is back",
         ) from None
     except NotFound as error:
         rules = options.rules
