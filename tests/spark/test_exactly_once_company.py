@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from pika import spec
 
-from tests.spark.drains import Task, publish
+from tests.spark.drains import Task, numbers, publish, tell_clearing
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel
 from warren.client.blocking import BlockingConnection
+from warren.spark.drain.drain import Drain
+from warren.spark.drain.job import Range
 
 POINTS = ["before segment", "after segment", "after ack", "before settled"]
 
@@ -40,6 +44,41 @@ def test_an_attempt_that_comes_second_doubles_nothing(
     publish(channel, queue, range(10, 12))
     assert task.run(queue, 10, 20) == [10, 11]
     assert channel.count(queue) == 0
+    assert task.in_doubt(queue) == []
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "single active"])
+def test_what_another_attempt_has_cleared_up_takes_no_equal_message_with_it(
+    broker: TestBroker, tmp_path: Path, channel: Channel, name: Callable[..., str], mode: str
+) -> None:
+    queue = name("equal")
+    alone = {"x-single-active-consumer": True} if mode == "single active" else None
+    channel.declare(queue, durable=True, arguments=alone)
+    task = Task(broker.url, tmp_path / "ledger")
+    publish(channel, queue, [5])
+    task.crash(queue, 0, 1, "before ack", mode=mode)
+    publish(channel, queue, [5])  # another message, which looks just so
+    holds_it, has_read_the_doubt = Event(), Event()
+
+    def slowly(at: str, _: str) -> None:
+        if at == "before clearing":
+            holds_it.set()
+            assert has_read_the_doubt.wait(20)
+
+    def late() -> BlockingConnection:
+        has_read_the_doubt.set()
+        return BlockingConnection.open(task.options.endpoints)
+
+    wanted = [Range(queue, 0, 1, mode)]
+    with ThreadPoolExecutor() as pool:
+        drain = tell_clearing(Drain(task.options, task.ledger, probe=slowly))
+        first = pool.submit(lambda: numbers(drain.rows(wanted)))
+        assert holds_it.wait(20)
+        second = pool.submit(task.batches, wanted, connect=late)
+        assert (first.result(50), numbers(second.result(50))) == ([5], [5])
+
+    assert channel.count(queue) == 1
+    assert task.run(queue, 1, 2, mode=mode) == [5]
     assert task.in_doubt(queue) == []
 
 

@@ -141,7 +141,7 @@ class Driver:
         self._pace.end(found=any(ready.values()))
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
-        kept = self._kept(positions) if ledger and positions != self._given else {}
+        kept = self._kept(positions, queues) if ledger and positions != self._given else {}
         begin = {**positions, **kept}
         everything = {queue: begin.get(queue, 0) + count for queue, count in ready.items()}
         if self._now_only and self._target is None:
@@ -156,7 +156,7 @@ class Driver:
             means=self._means(positions, ready, queues) if octets is not None else None,
             target=self._target,
         )
-        if not ledger and any(info.kind != STREAM for info in queues.values()):
+        if not ledger and any(info.kind not in ("", STREAM) for info in queues.values()):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
         if self._given == positions_of(start):
@@ -180,14 +180,18 @@ class Driver:
             self._new_to_ledger.update(plain - begin.keys())
         return begin
 
-    def _kept(self, positions: Positions) -> Positions:
+    def _kept(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
-        whole segments first, whatever its limit."""
+        whole segments first, whatever its limit.
+
+        A stream may have the name of a queue that was: what the ledger has is not of it.
+        """
         shelves = self._ledger.shelves()
         ends: Positions = {}
         for queue, position in positions.items():
             starts = shelves.of(queue).starts
-            if starts and starts[-1] >= position:
+            is_stream = queue in queues and queues[queue].kind == STREAM
+            if not is_stream and starts and starts[-1] >= position:
                 segment = self._ledger.read(queue, starts[-1])
                 if segment is not None:
                     ends[queue] = segment.end

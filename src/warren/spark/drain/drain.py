@@ -329,6 +329,11 @@ class Drain:
         if took.redelivered and self._again.is_not_all(job, tap, to_batch(took, job.queue, 0, 0)):
             job.leave(tap)
             return
+        # Now, while the queue is ours: another attempt may have cleared up since we read the
+        # ledger, and what looks like its rows may be messages that were published since.
+        job.resolving = [
+            each for each in job.resolving if self._ledger.is_in_doubt(job.queue, each.start)
+        ]
         dropped, whole = held_already(job, took)
         if dropped:
             job.retaken = 0

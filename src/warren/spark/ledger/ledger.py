@@ -272,6 +272,14 @@ class Ledger:
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise LedgerDamaged(self.place, name, reason) from None
 
+    def is_in_doubt(self, queue: str, start: int) -> bool:
+        """Whether a segment still is: nobody has settled it, and perhaps forgotten it since."""
+        # Marks first: who forgets a segment deletes them last.
+        names = [file_name(queue, start, suffix) for suffix in (SETTLED, UNORDERED)]
+        if any(self.files.read(name) is not None for name in names):
+            return False
+        return self.files.read(file_name(queue, start, SEGMENT)) is not None
+
     def write(self, segment: Segment) -> bool:
         """Make a segment that survives a power cut; False if another was first."""
         name = file_name(segment.queue, segment.start, SEGMENT)
