@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tests.support.proxy import Proxy
 from tests.support.wire import Channel, Connection
 from tests.support.wire_frames import Gone
 from warren.client.blocking_stream import StreamTap
-from warren.errors import ClientError, NotFound
+from warren.errors import ClientError, QueueMissing
 from warren.spark import stream as stream_module
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
@@ -108,9 +109,30 @@ def test_a_stream_that_does_not_run_yet_is_waited_for(
     assert numbers(rows(broker.url, Range(stream, 0, COUNT, STREAM))) == list(range(COUNT))
 
 
-def test_a_stream_that_is_gone_is_not_waited_for(broker: TestBroker) -> None:
-    with pytest.raises(NotFound):
-        list(rows(broker.url, Range("nowhere", 0, COUNT, STREAM)))
+@pytest.mark.parametrize("more", [{"queues": "nowhere*"}, {"onMissingQueue": "wait"}])
+def test_a_stream_that_went_as_it_came_is_left_out(
+    broker: TestBroker, more: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    options = SourceOptions.parse({"uri": broker.url, "queues": "nowhere", **more})
+
+    assert list(stream_rows(options, [Range("nowhere", 0, COUNT, STREAM)])) == []
+
+    assert "stream 'nowhere' is gone" in caplog.text
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_one_that_is_named_is_missed_at_once_though_it_went_in_the_middle(
+    broker: TestBroker, channel: Channel, stream: str
+) -> None:
+    options = SourceOptions.parse({"uri": broker.url, "queues": stream})
+    batches = stream_rows(options, [Range(stream, 0, 2 * COUNT, STREAM)])
+    next(batches)
+    channel.call(spec.Queue.Delete(queue=stream))
+    began = time.monotonic()
+
+    with pytest.raises(QueueMissing, match=stream):
+        list(batches)
+    assert time.monotonic() - began < options.drain_timeout_s / 2
 
 
 @pytest.mark.usefixtures("small_parts")

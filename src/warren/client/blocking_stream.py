@@ -56,7 +56,9 @@ class StreamTap(BlockingChannel):
         self.offsets.append(stream_offset(properties))
 
     def method(self, method: m.Method) -> None:
-        """Answers carry nothing that is needed."""
+        """Answers carry nothing that is needed; the stream may be deleted, or lose its node."""
+        if isinstance(method, m.BasicCancel):
+            super().method(method)
 
     def closed(self, refusal: Refusal | None) -> None:
         super().closed(refusal)
@@ -103,6 +105,8 @@ class StreamEdge(StreamTap):
             self.began = True
         elif isinstance(method, m.QueueDeclareOk):
             self.answered = True
+        else:
+            super().method(method)
 
 
 def stream_offset(properties: bytes) -> int:

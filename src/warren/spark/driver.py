@@ -41,7 +41,7 @@ from warren.spark.plan import (
 )
 from warren.spark.queue_info import QueueInfo
 from warren.spark.queues import Catalog
-from warren.spark.stream import STREAM, stream_end, stream_start, stream_weight
+from warren.spark.stream import GONE, STREAM, stream_end, stream_start, stream_weight
 from warren.spark.task_connection import BROKEN, RECONNECT_S
 from warren.spark.trust import Trust
 from warren.spark.weights import Weights
@@ -134,10 +134,8 @@ class Driver:
             self._ledger.require(ledger)
             if self._trust.waits:
                 self._trust.see(self._ledger)
-        queues = self._queues()
-        new = self._new(positions_of(start), queues)
+        queues, new, ready = self._look(positions_of(start))
         positions = {**positions_of(start), **new}
-        ready = self._ready(positions, queues)
         self._pace.end(found=any(ready.values()))
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
@@ -164,6 +162,16 @@ class Driver:
         self._trust.plan(positions, self._given, kept)
         streams = {name: at for name, at in new.items() if queues[name].kind == STREAM}
         return offset_of(ledger, self._given, source, {**still_to_begin(start), **streams})
+
+    def _look(self, read: Positions) -> tuple[dict[str, QueueInfo], Positions, dict[str, int]]:
+        """Which queues there are, where those begin that are new, and how much is ready."""
+        while True:
+            queues = self._queues()
+            new = self._new(read, queues)
+            ready = self._ready({**read, **new}, queues)
+            found = [name for name, count in ready.items() if count]
+            if not found or not self._asked(partial(self._catalog.have_changed, names=found)):
+                return queues, new, ready
 
     def _new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """Where a queue begins that came while the query ran: a stream at the first message that
@@ -245,8 +253,8 @@ class Driver:
             return kinds
         # A batch without a ledger has streams only. One that is gone took its messages with it.
         for gone in (name for name, info in kinds.items() if info.kind != STREAM):
-            self._catalog.require_there(gone)
-            log.warning("stream '%s' is gone, and with it what was still to be read", gone)
+            self._options.require_there(gone)
+            log.warning(GONE, gone)
         return {name: info for name, info in kinds.items() if info.kind == STREAM}
 
     def commit(self, end: Offset) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warren.client.endpoint import HTTP, Endpoint, parse_uri
-from warren.errors import ConfigError
+from warren.errors import ConfigError, QueueMissing
 from warren.spark.secrets import uris
 
 SOURCE = 'format("rabbitmq")'
@@ -389,3 +389,11 @@ class SourceOptions:
             replay=values["replay"],
             starting_offset=values["startingOffset"],
         )
+
+    def require_there(self, queue: str) -> None:
+        """A queue is gone: raises QueueMissing if it was named and must be there.
+
+        One that a pattern found may go as it came.
+        """
+        if queue in self.queues and not self.wait_for_queues:
+            raise QueueMissing(queue, self.endpoints[0].vhost)

@@ -18,7 +18,6 @@ from warren.errors import (
     PreconditionFailed,
     QueueAutoDeletes,
     QueueExclusive,
-    QueueMissing,
     ResourceLocked,
 )
 from warren.spark.listing import Listing, why
@@ -30,9 +29,10 @@ from warren.spark.stream import STREAM
 
 log = logging.getLogger(__name__)
 
-#: Who looks this often sees when a queue goes; else it may have come back as another kind. Not
-#: less: RabbitMQ's log has a line for each question about a kind.
-_SEEN_S = 3600.0
+#: Who looks this often sees when a queue goes; else it may have come back as another kind. That is
+#: asked before something is read of it, and of all of them at times: not more often, for RabbitMQ's
+#: log has a line for each question about a kind.
+_SEEN_S, _SEEN_AT_TIMES_S = 60.0, 3600.0
 
 
 class Catalog:
@@ -48,8 +48,9 @@ class Catalog:
         self._warned = False
         #: Quorum queues that were looked at for a delivery limit.
         self._weighed: set[str] = set()
-        #: Those that may be of another kind by now.
+        #: Those that may be of another kind by now; and those that are likely to be the same.
         self._doubted: set[str] = set()
+        self._unseen: set[str] = set()
         #: Queues whose node is down.
         self._down: set[str] = set()
 
@@ -80,6 +81,18 @@ class Catalog:
         """
         return {name: self._known.get(name) or self._ask(link, name) for name in names}
 
+    def have_changed(self, link: BlockingConnection, names: Iterable[str]) -> bool:
+        """Whether one of these, which are to be read now, is not what ``queues`` took it for.
+
+        Those of patterns are: they come from a list that was made just now.
+        """
+        unseen = self._unseen.intersection(names, self._options.queues)
+        before = {name: self._known[name] for name in unseen}
+        for name in sorted(unseen):
+            self._learn(self._ask(link, name))
+        self._unseen -= unseen
+        return any(self._known[name] != info for name, info in before.items())
+
     def ready(self, link: BlockingConnection) -> dict[str, int]:
         """Ready messages of those that are there, streams aside; after ``queues``.
 
@@ -106,19 +119,18 @@ class Catalog:
 
         Raises QueueMissing if it was named and must be there.
         """
+        if self._known[name].kind:
+            self._listing.forget()
         self._known[name] = QueueInfo(name)
-        self._listing.forget()
-        self.require_there(name)
-
-    def require_there(self, name: str) -> None:
-        """A queue is gone: raises QueueMissing if it was named and must be there."""
-        if name in self._options.queues and not self._options.wait_for_queues:
-            raise QueueMissing(name, self._options.endpoints[0].vhost)
+        self._options.require_there(name)
 
     def _doubt_after_a_gap(self, link: BlockingConnection) -> None:
         """What nobody watched may have been deleted, and declared as another kind."""
         now = self._clock()
-        if link is not self._link or now - self._looked_at > _SEEN_S:
+        unseen_s = now - self._looked_at
+        if unseen_s > _SEEN_S:
+            self._unseen = set(self._known)
+        if link is not self._link or unseen_s > _SEEN_AT_TIMES_S:
             self._doubted = set(self._known)
             self._listing.begin(link)
         self._link, self._looked_at = link, now
@@ -127,6 +139,7 @@ class Catalog:
         if info.kind:
             self._known[info.name] = info
             self._doubted.discard(info.name)
+            self._unseen.discard(info.name)
         else:  # its node is down; or it is gone, which ``ready`` sees as well
             self._known.setdefault(info.name, info)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -10,14 +11,24 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_stream import StreamEdge, StreamTap
-from warren.errors import ConnectionLost, OffsetGone, PreconditionFailed
+from warren.errors import (
+    ConnectionLost,
+    NotFound,
+    OffsetGone,
+    PreconditionFailed,
+    Unavailable,
+)
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.job import Range
 from warren.spark.options import SourceOptions
 from warren.spark.portions import slices
 from warren.spark.task_connection import BROKEN, RECONNECT_S, TaskConnection
 
+log = logging.getLogger(__name__)
+
 STREAM = "stream"
+#: What is logged of one that may go.
+GONE = "stream '%s' is gone, and with it what was still to be read"
 _WINDOW = 2_000
 #: AMQP's prefetch has 16 bits, and so has the number of messages in a chunk of RabbitMQ's log.
 _CHUNK = 65_535
@@ -88,6 +99,8 @@ def _listen(tap: StreamTap, done: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def _check(tap: StreamTap) -> None:
+    if tap.cancelled is not None:  # whether it is gone is told to who asks for it again
+        raise ConnectionLost(tap.connection.address, "the broker has ended the reading")
     if tap.is_open:
         return
     if tap.refusal is None or isinstance(tap.refusal, PreconditionFailed):
@@ -107,23 +120,31 @@ def stream_rows(
     connection = TaskConnection(connect, reconnect_s)
     try:
         for wanted in ranges:
-            yield from _rows(connection, wanted, options.drain_timeout_s)
+            yield from _rows(connection, wanted, options)
     finally:
         connection.close()
 
 
-def _rows(connection: TaskConnection, wanted: Range, timeout_s: float) -> Iterator[pa.RecordBatch]:
+def _rows(
+    connection: TaskConnection, wanted: Range, options: SourceOptions
+) -> Iterator[pa.RecordBatch]:
     """The rows of one range; after a lost connection it goes on where it was."""
     at = wanted.start
     while at < wanted.end:
         try:
-            for batch, behind in _parts(connection.link, wanted, at, timeout_s):
+            for batch, behind in _parts(connection.link, wanted, at, options.drain_timeout_s):
                 at = behind
                 connection.works()
                 yield from slices(batch)
         except BROKEN as error:
             if not connection.lost(error):
                 raise
+        except Unavailable:
+            raise
+        except NotFound:
+            options.require_there(wanted.queue)
+            log.warning(GONE, wanted.queue)
+            return
 
 
 def _parts(

@@ -51,7 +51,10 @@ class Trust:
         shelves = ledger.shelves()
         for queue, written in list(self._suspected.items()):
             starts = (start for start in shelves.of(queue).starts if start in written)
-            held = (ledger.read(queue, start) for start in starts)
-            if any(segment is not None and segment.rows for segment in held):
+            held = [ledger.read(queue, start) for start in starts]
+            found = [segment for segment in held if segment is not None]
+            if any(segment.rows for segment in found):
                 self._trusted.add(queue)
                 del self._suspected[queue]
+            elif found and found[-1].end >= written.stop:
+                del self._suspected[queue]  # it is compared when there is something, by its batch

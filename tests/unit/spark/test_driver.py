@@ -37,6 +37,9 @@ class Queues:
     def ready(self, link: Any) -> dict[str, int]:
         return {name: count for name, (kind, count) in self._queues.items() if kind != "stream"}
 
+    def have_changed(self, link: Any, names: list[str]) -> bool:
+        return False
+
 
 def driver_of(monkeypatch: pytest.MonkeyPatch, catalog: Any, **given: str) -> Driver:
     """A driver that has these queues before it, and no broker."""
@@ -97,6 +100,31 @@ def test_a_segment_that_can_not_be_deleted_stays_until_the_next_commit(
 
 def stale_handle(files: LocalFiles, name: str) -> None:
     raise LedgerUnusable(files.place, "Stale file handle")
+
+
+def test_a_stream_with_the_name_of_a_queue_that_was_ends_where_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 10)
+    ledger = Ledger.at(str(tmp_path))
+    ledger.create()
+    write_down(ledger, 5_000)
+    driver = driver_of(monkeypatch, Queues(q=("stream", 0), r=("classic", 0)), ledger=str(tmp_path))
+
+    planned = driver.latest(driver.initial(), None, None)
+
+    assert planned["queues"]["q"] == 10
+
+
+def test_a_stream_that_is_gone_calls_for_no_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 10)
+    driver = driver_of(monkeypatch, Queues(s=("stream", 0)), onMissingQueue="wait")
+    end = driver.latest(driver.initial(), None, None)
+    monkeypatch.setattr(driver, "_catalog", Queues(s=("", 0)))
+
+    assert driver.latest(end, None, None) == end
 
 
 @pytest.mark.parametrize(("end", "ready"), [(0, 0), (100, 0), (103, 3)])

@@ -130,6 +130,45 @@ def test_and_after_a_time_in_which_nobody_looked(monkeypatch: pytest.MonkeyPatch
     assert catalog.queues(LINK)["q"].kind == "quorum"
 
 
+def test_before_it_is_read_after_a_minute_in_which_nobody_looked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, clock = Broker(monkeypatch, q=CLASSIC), FakeClock()
+    catalog = Catalog(options(), lambda: clock.monotonic_ms() / 1000)
+    catalog.queues(LINK)
+    broker.queues["q"] = STREAM
+
+    clock.advance(59)
+    catalog.queues(LINK)
+    assert not catalog.have_changed(LINK, ["q"])
+    clock.advance(61)
+    assert catalog.queues(LINK)["q"].kind == "classic"  # nothing is asked of an idle one
+    assert broker.asked == ["q"]
+
+    assert catalog.have_changed(LINK, ["q"])
+    assert catalog.queues(LINK)["q"].kind == "stream"
+    assert not catalog.have_changed(LINK, ["q"])
+    assert broker.asked == ["q", "q"]
+
+
+def test_a_query_that_runs_seldom_plans_with_the_kind_that_a_queue_has_by_then(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broker, clock = Broker(monkeypatch, q=CLASSIC), FakeClock()
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 3)
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
+    seconds = lambda: clock.monotonic_ms() / 1000  # noqa: E731
+    monkeypatch.setattr("warren.spark.driver.Catalog", lambda given: Catalog(given, seconds))
+    driver = Driver(options(ledger=str(tmp_path)))
+    start = driver.initial()
+    clock.advance(600)
+    broker.queues["q"] = STREAM
+
+    end = driver.latest(start, None, None)
+
+    assert (end["queues"], broker.asked) == ({"q": 3}, ["q", "q"])
+
+
 def test_a_queue_whose_node_is_down_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker(monkeypatch, s=STREAM)
     catalog = Catalog(options("s"))
@@ -438,3 +477,16 @@ def test_a_list_is_good_for_a_moment_or_until_a_queue_of_it_is_gone(
     catalog.queues(HERE)
 
     assert api.lists == 2
+
+
+def test_one_that_is_not_there_yet_makes_no_list_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    Broker(monkeypatch, q=CLASSIC)
+    api = Api("rabbit@here")
+    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(api))
+    catalog = Catalog(options("q*,late", onMissingQueue="wait"))
+
+    for _ in range(50):
+        catalog.queues(HERE)
+        catalog.ready(HERE)
+
+    assert api.lists == 1

@@ -36,6 +36,9 @@ class Catalog:
     def kinds(self, link: Any, names: list[str]) -> dict[str, QueueInfo]:
         return {name: QueueInfo(name, "classic") for name in names}
 
+    def have_changed(self, link: Any, names: list[str]) -> bool:
+        return False
+
     def ready(self, link: Any) -> dict[str, int]:
         return {name: len(queue.ready) for name, queue in self._queues.items()}
 

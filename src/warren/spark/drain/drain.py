@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
-from warren.errors import LedgerGap, QueueMissing
+from warren.errors import LedgerGap
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import held_already, is_doubted, none_left
@@ -298,9 +298,7 @@ class Drain:
             yield from self._missing(job)
 
     def _missing(self, job: Job) -> Iterator[Segment]:
-        named = job.queue in self._options.queues  # else a pattern's, which may go as it came
-        if named and not self._options.wait_for_queues:
-            raise QueueMissing(job.queue, self._options.endpoints[0].vhost)
+        self._options.require_there(job.queue)
         # What is in doubt, or being acknowledged, went with the queue.
         for segment in [*job.resolving, *([job.settling] if job.settling else [])]:
             self._ledger.settle(job.queue, segment.start)
