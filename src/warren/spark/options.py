@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -108,11 +109,21 @@ def _id(value: str) -> str:
     return value
 
 
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
+
+
 def _ledger(value: str) -> str:
     if _filled(value).startswith("~"):
         raise ValueError(
             "write the whole path; ~ is another folder for each user, and executors may be others"
         )
+    if begins := _ONE_SLASH.match(value):  # as Spark and Hadoop write them
+        if begins[1] != "file":
+            raise ValueError(
+                f"'{begins[1]}:/' is a folder here, called so: write {begins[1]}://HOST/PATH, or "
+                "a path that every executor sees"
+            )
+        value = value.removeprefix("file:")
     # By the driver: executors run in folders of their own.
     return value if "://" in value else os.path.abspath(value)
 
@@ -318,8 +329,9 @@ def _brokers(uri: str, option: str, **how: Any) -> list[Endpoint]:
         raise ConfigError(error.option, error.problem, SOURCE) from None
 
 
-def _management(values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
-    """Where it may be, in order; a user is "" where the URI names none."""
+def _management(values: Mapping[str, Any], broker: Endpoint) -> tuple[Endpoint, ...]:
+    """Where it may be, in order; a user is "" where the URI names none, and logs in as at the
+    ``broker``."""
     uri, url = values["managementUri"], values["managementUrl"]
     if uri and url:
         raise ConfigError(
@@ -328,7 +340,19 @@ def _management(values: Mapping[str, Any]) -> tuple[Endpoint, ...]:
     option = "managementUri" if uri else "managementUrl"
     how = {"kind": HTTP, "user": "", "password": ""}
     said = uris(uri or url) if uri or url else []
-    return tuple(each for text in said for each in _brokers(text, option, **how))
+    found = [each for text in said for each in _brokers(text, option, **how)]
+    return tuple(_with_password(each, broker, option) for each in found)
+
+
+def _with_password(management: Endpoint, broker: Endpoint, option: str) -> Endpoint:
+    user = management.user
+    if not user or management.password:
+        return management
+    known = {"guest": "guest", broker.user: broker.password}
+    if user not in known:
+        problem = f"names user '{user}' without a password; such as http://{user}:PASSWORD@host"
+        raise ConfigError(option, problem, SOURCE)
+    return management.but(password=known[user])
 
 
 #: Of the source, what is said to whoever gives it an option of the sink's.
@@ -373,11 +397,12 @@ class SourceOptions:
             raise ConfigError("queues", problem, SOURCE)
         if values["peek"] and values["replay"]:
             raise ConfigError("replay", "needs the ledger, and peek does without", SOURCE)
+        brokers = endpoints(given, values)
         return cls(
-            endpoints=endpoints(given, values),
+            endpoints=brokers,
             queues=queues,
             ledger=values["ledger"],
-            management=_management(values),
+            management=_management(values, brokers[0]),
             max_messages=values["maxMessagesPerTrigger"],
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],

@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from warren.errors import ConfigError
 from warren.spark.columns import COLUMNS
 from warren.spark.datasource import RabbitDataSource
+from warren.spark.ledger.ledger import Ledger
 from warren.spark.options import CONNECTION, READING, SourceOptions
 from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 
@@ -77,6 +78,27 @@ def test_the_management_api_may_be_at_several_places(given: str) -> None:
     found = parse(managementUrl=given).management
 
     assert [at.address for at in found] == [("one", 15672), ("two", 1234)]
+
+
+@pytest.mark.parametrize(
+    ("given", "login"),
+    [
+        ("http://mq", ("", "")),
+        ("http://guest@mq", ("guest", "guest")),
+        ("http://me@mq", ("me", "sesame")),
+        ("http://other:word@mq", ("other", "word")),
+    ],
+)
+def test_who_logs_in_at_the_management_api_does_it_with_a_password(
+    given: str, login: tuple[str, str]
+) -> None:
+    (found,) = parse(host="mq", user="me", password="sesame", managementUrl=given).management
+    assert (found.user, found.password) == login
+
+
+def test_a_password_that_nobody_knows_is_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"names user 'ann' without a password; such as http://"):
+        parse(url="amqp://me:sesame@mq", managementUrl="http://ann@mq:15672")
 
 
 @pytest.mark.parametrize("name", ["managementUri", "managementUrl"])
@@ -175,6 +197,18 @@ def test_a_ledger_is_not_looked_for_in_somebody_s_home(given: str) -> None:
     with pytest.raises(ConfigError, match=r"ledger .* write the whole path"):
         parse(ledger=given)
     assert parse(ledger="/data/~/ledger").ledger == "/data/~/ledger"
+
+
+@pytest.mark.parametrize("given", ["dbfs:/mnt/ledger", "hdfs:/ledger", "s3a:/bucket/ledger"])
+def test_a_ledger_is_not_made_here_where_a_slash_is_missing(given: str) -> None:
+    scheme = given.partition(":")[0]
+    with pytest.raises(ConfigError, match=rf"ledger .* write {scheme}://HOST/PATH"):
+        parse(ledger=given)
+
+
+def test_a_file_is_found_as_spark_and_others_write_it() -> None:
+    for given in ("file:/data/ledger", "file:///data/ledger", "/data/ledger"):
+        assert Ledger.at(parse(ledger=given).ledger or "").place == "/data/ledger"
 
 
 def test_a_ledger_lies_where_the_driver_runs_and_not_where_each_task_does(
