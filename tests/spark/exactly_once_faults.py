@@ -53,10 +53,11 @@ class Faults:
         if what == "disk":
             self.disk(at)
         else:
-            self._disturb(what, at)
+            what = self._disturb(what, at)
         self.done[what] += 1
 
-    def _disturb(self, what: str, at: str) -> None:
+    def _disturb(self, what: str, at: str) -> str:
+        """Says what has happened: nobody may come to a step at which one was to be stopped."""
         is_broker = what in (self._stage.target.kind, "power")
         ends = self._stage.target.aim(self._random) if is_broker else set[int]()
         sleeps = what in _SLEEPERS
@@ -64,12 +65,15 @@ class Faults:
             at = self._step(what, STEPS)
         if not at:
             getattr(self, what)(None)
-            return
+            return what
         order = Order(self._stage.folder, at, ends=ends, detached=sleeps)
         try:
-            getattr(self, what)(order.await_task(_STEP_S))
+            met = order.await_task(_STEP_S)
+            what = "driver" if sleeps and met is None else what
+            getattr(self, what)(met)
         finally:
             order.done()
+        return what
 
     # -- one after the other ---------------------------------------------------------------------
     def one(self, what: str) -> str:
@@ -157,13 +161,10 @@ class Faults:
         eventually(refused.exists, within_s=120)
         full.unlink()
 
-    def zombie(self, met: int | None, *, forgotten: bool = False) -> None:
+    def zombie(self, worker: int, *, forgotten: bool = False) -> None:
         """Stop a task's Python worker, have another attempt do its work, and let it go on: Spark
         knows nothing of it any more, and the broker has taken its messages back."""
-        if met is None:  # nobody came to that step
-            self.driver(None)
-            return
-        worker, daemon = met, load.parent(met)
+        daemon = load.parent(worker)
         load.kill(worker, signal.SIGSTOP)
         for proxy in self._stage.proxies:
             proxy.cut()
@@ -182,9 +183,9 @@ class Faults:
         finally:
             load.kill(worker, signal.SIGCONT)
 
-    def oversleep(self, met: int | None) -> None:
+    def oversleep(self, worker: int) -> None:
         """The same for so long that the ledger has forgotten the rows."""
-        self.zombie(met, forgotten=True)
+        self.zombie(worker, forgotten=True)
 
     def _one_of(self, find: Callable[[], list[int]]) -> int:
         return self._random.choice(eventually(find, within_s=120, every_s=0.01))

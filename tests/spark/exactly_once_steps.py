@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-#: Steps at which a task can be met: those of a drain, and two of clearing up.
+#: Steps at which a task can be met: those of a drain, which has read the ledger when it connects,
+#: and two of clearing up.
 STEPS = [
+    "before connecting",
     "before segment",
     "after segment",
     "before ack",

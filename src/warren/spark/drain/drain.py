@@ -204,6 +204,7 @@ class Drain:
 
     def _connected(self, jobs: list[Job]) -> BlockingConnection:
         """The connection; what a new one may mean concerns those whose turn is yet to come, too."""
+        self._probe("before connecting", jobs[0].queue)
         link = self.connection.link
         if self.connection.made_again:
             self.connection.made_again = False
