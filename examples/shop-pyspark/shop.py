@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from threading import Event
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import SourceProgress
 
 import warren.spark
 
@@ -153,11 +155,10 @@ class Progress(StreamingQueryListener):
     def onQueryProgress(self, event: object) -> None:
         done = event.progress
         if done.numInputRows:
-            source, seconds = done.sources[0], done.durationMs["triggerExecution"] / 1000
-            backlog = position(source.latestOffset) - position(source.endOffset)
+            seconds = done.durationMs["triggerExecution"] / 1000
             print(
                 f"batch {done.batchId}: {done.numInputRows:,} rows in {seconds:.1f} s "
-                f"({done.numInputRows / seconds:,.0f} rows/s), backlog {backlog:,}"
+                f"({done.numInputRows / seconds:,.0f} rows/s), backlog {backlog(done.sources[0])}"
             )
 
     def onQueryTerminated(self, event: object) -> None:
@@ -168,9 +169,17 @@ class Progress(StreamingQueryListener):
     def onQueryIdle(self, event: object) -> None: ...
 
 
-def position(offset: str) -> int:
-    """How many messages of all queues are in front of it."""
-    return sum(json.loads(offset)["queues"].values())
+def backlog(source: SourceProgress) -> str:
+    """How many messages a batch has left in the queues."""
+    latest, end = position(source.latestOffset), position(source.endOffset)
+    return "not asked for" if latest is None or end is None else f"{latest - end:,}"
+
+
+def position(offset: str) -> int | None:
+    """How many messages of all queues are in front of it; None of an offset that is not there: for
+    a batch that was cut off, and is done again, Spark asks nobody what there is."""
+    found = json.loads(offset) if offset.startswith("{") else None
+    return sum(found["queues"].values()) if found else None
 
 
 def main() -> None:
@@ -198,8 +207,13 @@ def main() -> None:
     writer.start().awaitTermination()  # Ctrl-C ends it when a batch is done
     progress.ended.wait(10)  # its lines come from another thread
     spark.streams.removeListener(progress)
-    if tables.rows:
-        summary(spark, options.folder).write.mode("overwrite").parquet(f"{options.folder}/summary")
+    try:
+        found = summary(spark, options.folder)
+    except AnalysisException as error:  # no batch has been done yet: the first makes all tables
+        if error.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            raise
+    else:
+        found.write.mode("overwrite").parquet(f"{options.folder}/summary")
         spark.read.parquet(f"{options.folder}/summary").orderBy("country").show()
     written = ", ".join(f"{number:,} in {table}" for table, number in tables.rows.items())
     print(f"{tables.rows.total():,} events: {written}" if written else "no events were there")

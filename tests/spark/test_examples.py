@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -249,45 +249,71 @@ def _drained(url: str, queue: str) -> list[bytes]:
 
 
 @pytest.mark.slow
-def test_the_pyspark_project_works_when_copied_and_stops_with_a_line_at_ctrl_c(
+def test_the_pyspark_project_when_copied_killed_started_again_and_stopped_with_ctrl_c(
     tmp_path: Path,
 ) -> None:
     project = tmp_path / "mine"
     shutil.copytree(EXAMPLES / "shop-pyspark", project)
+    data = project / "shop-data"
     with warren.Broker.in_thread() as broker:
         publisher = [sys.executable, "publish_events.py", broker.url, "50"]
         subprocess.run(publisher, check=True, cwd=project, timeout=60, stdout=subprocess.DEVNULL)
-        job = subprocess.Popen(
-            [sys.executable, "shop.py", broker.url, "./shop-data"],
-            cwd=project,
-            env={
-                **os.environ,
-                "JDK_JAVA_OPTIONS": QUICK_JAVA,
-                "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            done = project / "shop-data" / "quarantine"
+        with _shop(project, broker.url) as job:
+            first = data / "orders"
             eventually(
-                lambda: any(done.glob("batch_id=*-0/_SUCCESS")) or job.poll() is not None,
-                within_s=180,
+                lambda: _is_done(first) or job.poll() is not None, within_s=180, every_s=0.01
             )
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+        assert not (data / "checkpoint" / "commits" / "0").exists(), "it was too late to kill it"
+        with _shop(project, broker.url) as job:
+            last = data / "quarantine"
+            eventually(lambda: _is_done(last) or job.poll() is not None, within_s=180)
             os.killpg(job.pid, signal.SIGINT)  # as a terminal does
             said, _ = job.communicate(timeout=90)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
+        results = [json.loads(body) for body in _drained(broker.url, "shop.results")]
 
     assert job.returncode == 0, said
     assert said.splitlines()[-1] == "stopped; the next run goes on from here"
-    assert any(BATCH.fullmatch(line) for line in said.splitlines()), said
-    assert summary(done.parent) == summed_up(done.parent)
+    assert re.search(r"(?m)^batch 0: 50 rows in .* rows/s\), backlog not asked for$", said), said
     assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line], said
+    misfits = {number for number in MISFITS if number < 50}
+    assert typed(data) == sorted(set(range(50)) - misfits)
+    assert set(quarantined(data)) == misfits
+    assert summary(data) == summed_up(data)
+    sold = {row["country"]: row["cents"] for row in results}
+    assert sold == {country: row["sold_cents"] for country, row in summary(data).items()}
+
+
+def _is_done(table: Path) -> bool:
+    """The first batch's part of it."""
+    return any(table.glob("batch_id=*-0/_SUCCESS"))
+
+
+@contextmanager
+def _shop(project: Path, url: str) -> Iterator[subprocess.Popen[str]]:
+    """The program, in a group of its own of which nothing is left."""
+    job = subprocess.Popen(
+        [sys.executable, "shop.py", url, "./shop-data"],
+        cwd=project,
+        env={
+            **os.environ,
+            "JDK_JAVA_OPTIONS": QUICK_JAVA,
+            "SPARK_LOCAL_DIRS": str(project.parent / "local"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield job
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        assert job.stdout is not None
+        job.stdout.close()
 
 
 @pytest.mark.slow
