@@ -50,11 +50,16 @@ class Trust:
         messages to come: who waits behind a dead consumer makes one."""
         shelves = ledger.shelves()
         for queue, written in list(self._suspected.items()):
-            starts = (start for start in shelves.of(queue).starts if start in written)
-            held = [ledger.read(queue, start) for start in starts]
-            found = [segment for segment in held if segment is not None]
-            if any(segment.rows for segment in found):
-                self._trusted.add(queue)
+            starts = [start for start in shelves.of(queue).starts if start in written]
+            reached = 0
+            for start in starts:  # one by one: they are large, and the first mostly has rows
+                segment = ledger.read(queue, start)
+                if segment is not None and segment.rows:
+                    self._trusted.add(queue)
+                    reached = written.stop
+                    break
+                reached = segment.end if segment is not None else reached
+            if (
+                reached >= written.stop
+            ):  # what had nothing is compared by a batch that has something
                 del self._suspected[queue]
-            elif found and found[-1].end >= written.stop:
-                del self._suspected[queue]  # it is compared when there is something, by its batch
