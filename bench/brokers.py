@@ -49,7 +49,6 @@ def launchers(names: Sequence[str]) -> Iterator[list[Launcher]]:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # 1,000 connections need as many files
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65_536), most))
     run = Run.begin()
-    run.folder.mkdir(mode=0o700)
     # For the case that this process is killed; an orderly end is below.
     run.spawn([sys.executable, "-IS", guard.__file__, str(run.folder), str(run.owner)])
     try:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,7 +46,11 @@ PROPERTIES = encode_properties(
 ROW = "number INT, sent DOUBLE, text STRING"
 #: How often all messages are read before the clock starts.
 WARM_UPS = 6
-DELIVER = b"\x00\x3c\x00\x3c"
+#: The head of a frame with a delivery: its channel.
+DELIVER = re.compile(rb"\x01(..)....\x00\x3c\x00\x3c", re.DOTALL)
+#: Of a queue, over the raw socket: unacknowledged messages at the most, and so many in one
+#: acknowledgement. Of seven windows from 500 to all, RabbitMQ is the fastest with this one.
+WINDOW, ACK_EVERY = 20_000, 5_000
 SIZES = (200, 1024)
 QUEUES = (1, 8, 50, 200)
 PARTS = ("rates", "queues", "latency")
@@ -114,23 +120,29 @@ class Load:
     def drain_raw(self, messages: int) -> float:
         """Seconds in which a socket takes all messages, acknowledged, and looks into none."""
         link = BlockingConnection.open([Endpoint.from_uri(self.url)])
-        window = min(65_535, messages // len(self.queues))
-        channels = [link.channel() for _ in self.queues]
-        for channel in channels:
-            channel.call(m.BasicQos(prefetch_count=window), m.BasicQosOk)
+        opened = [link.channel() for _ in self.queues]
+        channels = {each.number.to_bytes(2, "big"): each for each in opened}
+        for channel in channels.values():
+            channel.call(m.BasicQos(prefetch_count=WINDOW), m.BasicQosOk)
         began = time.perf_counter()
-        for channel, queue in zip(channels, self.queues, strict=True):
+        for channel, queue in zip(channels.values(), self.queues, strict=True):
             channel.send(m.BasicConsume(queue=queue, consumer_tag="raw", exclusive=True))
         link.flush()
         sock = link._socket
         sock.settimeout(30)
-        count, tail = 0, b""
-        while count < messages:
+        came, acked, tail = Counter[bytes](), Counter[bytes](), b""
+        while came.total() < messages:
             data = tail + sock.recv(1 << 18)
-            count += data.count(DELIVER)
-            tail = data[-3:]
-        for channel in channels:
-            channel.send(m.BasicAck(delivery_tag=window, multiple=True))
+            came.update(DELIVER.findall(data))
+            tail = data[-10:]  # one octet less than what is looked for
+            for number, channel in channels.items():
+                if came[number] - acked[number] >= ACK_EVERY:
+                    channel.send(m.BasicAck(delivery_tag=came[number], multiple=True))
+                    acked[number] = came[number]
+            link.flush()
+        for number, channel in channels.items():
+            if came[number] > acked[number]:
+                channel.send(m.BasicAck(delivery_tag=came[number], multiple=True))
         link.flush()
         took = time.perf_counter() - began
         link.close()

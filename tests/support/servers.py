@@ -55,8 +55,9 @@ class Run:
         """What is killed leaves its temporary files: they go with the run, too."""
         # Folders of tests that failed are wanted after it.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        self.folder.mkdir(mode=0o700)
         place = self.folder / "tmp"
-        place.mkdir(mode=0o700, parents=True)
+        place.mkdir(mode=0o700)
         os.environ["TMPDIR"] = tempfile.tempdir = str(place)
         # For a session of Spark that says nothing else; Java doesn't know the variable above.
         os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={place}"
@@ -70,7 +71,6 @@ class Run:
 
         ``start`` gets a new folder. If it fails, it fails at once for the others too.
         """
-        self.folder.mkdir(mode=0o700, exist_ok=True)
         with open(self.folder / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             told = self.folder / f"{name}.json"
