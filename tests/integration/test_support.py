@@ -183,3 +183,33 @@ def test_logs_are_kept_of_a_run_that_failed(
 
     assert pytest_run(FAILS).wait(50) == 1
     assert "serving insecure client requests" in (logs / "etcd" / "out.log").read_text()
+
+
+MEASURES = """
+from bench.brokers import launchers
+from bench.spark_source import Load
+
+with launchers(["warren"]) as (launcher,):
+    broker = launcher.start()
+    load = Load(broker.url, 2)
+    load.fill(2_000, 200)
+    assert load.drain_raw(2_000) > 0
+    assert [load.channel.ready_messages(queue)[0] for queue in load.queues] == [0, 0]
+    broker.stop()
+"""
+
+
+def test_a_measurement_starts_its_brokers_and_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURES],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: not [*tmp_path.iterdir()])
