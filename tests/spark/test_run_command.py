@@ -201,6 +201,10 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
             "warren run pipeline.yaml --url amqp://guest:secret@127.0.0.1:9/",
             "no broker answers at guest@127.0.0.1:9",
         ),
+        (
+            "SPARK_REMOTE=sc://far warren run pipeline.yaml",
+            "SPARK_REMOTE in the environment asks for Spark Connect, and a pipeline runs in a",
+        ),
         ("warren run pipeline.yaml --url=", "--url (argument): is empty; such as amqp://"),
         (
             "warren run pipeline.yaml --url http://guest:secret@localhost/",

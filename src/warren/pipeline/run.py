@@ -27,6 +27,7 @@ from warren.pipeline.load_options import source_options
 from warren.pipeline.load_spark import wrong_master
 from warren.pipeline.model import Pipeline
 from warren.spark.backlog import Backlog
+from warren.spark.connect import remote_of, said_by
 from warren.spark.options import SourceOptions
 from warren.spark.secrets import hidden
 from warren.spark.session import session
@@ -112,6 +113,7 @@ class Run:
             PipelineError: a schema, a query or a column that Spark does not take.
             WarrenError: no broker, no such queue, no such exchange.
         """
+        self._require_own_spark()
         try:
             self._check_broker()
         finally:
@@ -119,6 +121,13 @@ class Run:
         spark_starts(self)
         self._spark = self._session()
         self._checked = check(self.pipeline, self._spark)
+
+    def _require_own_spark(self) -> None:
+        conf, lines = self.pipeline.conf, self.pipeline.lines
+        if remote_of(conf):
+            problem = f"{said_by(conf)} asks for Spark Connect, and a pipeline runs in a Spark of "
+            problem += "its own: leave that out, and name a cluster as its master"
+            raise PipelineError(self.pipeline.file, lines.get("spark", 0), problem)
 
     def _session(self) -> SparkSession:
         pipeline = self.pipeline

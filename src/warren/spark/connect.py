@@ -11,9 +11,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+REMOTE = "SPARK_REMOTE"
+_SETTING = "spark.remote"
+#: What to do where a master is named as well.
+EITHER = "leave that out, or name no master"
+
+
 def remote_of(given: Mapping[str, str]) -> str:
     """The server, as `sc://host:15002`, or as a master where one is to be started; "": none."""
-    return given.get("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+    return given.get(_SETTING) or os.environ.get(REMOTE, "")
+
+
+def said_by(given: Mapping[str, str]) -> str:
+    """Where that was said."""
+    return f"the setting {_SETTING}" if given.get(_SETTING) else f"{REMOTE} in the environment"
 
 
 def is_connect(spark: Any) -> bool:

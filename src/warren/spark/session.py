@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warren.config import machine_bytes
-from warren.errors import SparkMissing
-from warren.spark.connect import is_connect, remote_of, started
+from warren.errors import ConfigError, SparkMissing
+from warren.spark.connect import EITHER, is_connect, remote_of, said_by, started
 from warren.spark.cores import cores_told
 from warren.spark.heap import heap_for
 from warren.spark.home import quick_home, remove_with_java
@@ -70,6 +70,7 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     Raises:
         SparkMissing: PySpark is not installed.
         JavaMissing: there is no Java that Spark can run on.
+        ConfigError: a master is named, and Spark Connect asked for.
     """
     try:
         from pyspark import SparkContext
@@ -83,6 +84,8 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     if master is not None:
         given.setdefault(MASTER, master)
     remote = remote_of(given)
+    if remote and MASTER in given:
+        raise ConfigError("master", f"Spark Connect is asked for, by {said_by(given)}: {EITHER}")
     if remote and not _is_local(remote):  # its Java, its Pythons and its logs are others' to set up
         sql = {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
         return SparkSession.builder.appName(app_name).config(map=sql | given).getOrCreate()

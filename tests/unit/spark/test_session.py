@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark import SparkContext
+
 import warren.spark
-from warren.errors import SparkMissing
+from warren.errors import ConfigError, SparkMissing
 from warren.spark.interrupt import Handler
 from warren.spark.session import _settings
 
@@ -21,6 +25,19 @@ def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(SparkMissing, match=r"pip install '.\[spark\]'"):
         warren.spark.session()
+
+
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [({}, "SPARK_REMOTE in the environment"), ({"spark.remote": "sc://b"}, "setting spark.remote")],
+)
+def test_a_master_beside_spark_connect_is_an_error_that_names_both(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], said: str
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://a")
+    with pytest.raises(ConfigError, match=rf"master .*{said}: leave that out, or name no master"):
+        warren.spark.session(master="local[2]", **conf)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from warren.cli.scenes.shop_picture import Picture
 from warren.cli.scenes.shop_reckoning import Found, reckon
 from warren.cli.scenes.shop_watch import busy_workers, kill_all, workers
 from warren.cli.scenes.stage import Stage
+from warren.spark.connect import REMOTE
 
 _PATIENCE_S = 300.0
 #: Events, events a second, rows a micro-batch.
@@ -104,6 +105,8 @@ class _Cast:
         with open(self._folder / f"{name}.log", "w") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", f"warren.cli.scenes.{module}", *map(str, arguments)],
+                # The demo has a Spark of its own.
+                env={name: value for name, value in os.environ.items() if name != REMOTE},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -190,5 +193,6 @@ class _Show:
         spark = self._cast.processes["spark"].pid
         busy = busy_workers(spark, self._port)
         for pid in (busy or (workers(spark) if anybody else []))[:1]:
-            os.kill(pid, signal.SIGKILL)
-            self._picture.killed(pid, busy=bool(busy))
+            with suppress(ProcessLookupError):  # it has just ended: another will come
+                os.kill(pid, signal.SIGKILL)
+                self._picture.killed(pid, busy=bool(busy))
