@@ -70,12 +70,12 @@ soak: $(INSTALLED) java servers prepared  ## long: 200 rounds of kill -9, groups
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq $(ARGS)
 	$(BIN)/python -m tests.spark.exactly_once --kills 20 --broker rabbitmq-cluster $(ARGS)
 
-bench: $(INSTALLED) java servers prepared  ## warren and RabbitMQ side by side, groups, Spark: under an hour
+bench: $(INSTALLED) java servers prepared  ## warren and RabbitMQ side by side, groups, Spark: about an hour
 	@failed=0; set -x; \
 	$(BIN)/python -m bench $(ARGS) || failed=1; \
 	$(if $(ARGS),,$(BIN)/python -m bench.groups --keep || failed=1; \
 	$(BIN)/python -m bench.frameworks --keep || failed=1; \
-	$(BIN)/python -m bench.spark_source --rounds 3 --keep || failed=1; \
+	$(BIN)/python -m bench.spark_source --rounds 5 --keep || failed=1; \
 	$(BIN)/python -m bench.spark_sink --keep || failed=1;) \
 	set +x; exit $$failed
 
