@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 import warren.spark
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel, Message
 from warren.pipeline.quarantine import not_taken
-from warren.spark.sink import writer
-from warren.spark.sink.writer import BatchWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 Name = Callable[[str], str]
-#: What a task logs on its way.
-TOLD = re.compile(r"(\d+) rows so far, (\d+)/s, (\d+) unconfirmed")
 EVERY_PROPERTY = """
     'text/plain' AS content_type, 'identity' AS content_encoding,
     map('tenant', 'blue', 'attempt', '1') AS headers, 1 AS delivery_mode, 7 AS priority,
@@ -338,8 +330,8 @@ def test_rows_that_no_queue_takes_can_be_dropped_or_dead_lettered(
         ("'x' AS body", {"priority": "300"}, "300 is not between 0 and 255"),
         (
             "'x' AS body",
-            {"routingKey": "é" * 128, "onTooLong": "shorten"},
-            "routingKey .* 256 octets; 255",
+            {"routingKey": "é" * 128},
+            "routingKey .* 256 octets; 255 is the most; option onTooLong=shorten makes it fit",
         ),
         ("'x' AS body", {"exchange": "e" * 256}, "exchange .* has 256 octets; 255 is the most"),
         ("'x' AS body", {"onUnroutable": "drop"}, "nothing says where the rows go"),
@@ -439,91 +431,3 @@ def test_a_broker_that_is_not_there_is_named_at_once_with_the_remedy(
             "append"
         ).save()
     assert "trying again" not in capfd.readouterr().err
-
-
-@pytest.fixture
-def gathered(spark: SparkSession) -> Iterator[None]:
-    """Spark keeps what its Python processes log."""
-    enabled = "spark.sql.pyspark.worker.logging.enabled"
-    spark.conf.set(enabled, "true")
-    yield
-    spark.conf.set(enabled, "false")
-
-
-def told(spark: SparkSession) -> list[str]:
-    """What the sink has logged."""
-    logs = spark.tvf.python_worker_logs()
-    return [row.msg for row in logs.where("logger = 'warren.spark.sink.writer'").collect()]
-
-
-@pytest.mark.usefixtures("gathered")
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-def test_tasks_tell_their_rate_in_the_log_that_spark_gathers(
-    spark: SparkSession,
-    broker: TestBroker,
-    channel: Channel,
-    name: Name,
-) -> None:
-    queue = name("told")
-    channel.declare(queue)
-    rows = spark.range(50).coalesce(1).selectExpr("CAST(id AS STRING) AS body")
-
-    save(rows, broker, routingKey=queue)
-
-    tasks = [line for line in told(spark) if line.startswith("task ")]
-    assert any("50 rows confirmed" in line for line in tasks)
-
-
-@pytest.mark.usefixtures("gathered")
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-def test_a_micro_batch_tells_its_sum_without_what_no_queue_took(
-    spark: SparkSession,
-    broker: TestBroker,
-    channel: Channel,
-    name: Name,
-    tmp_path: Path,
-) -> None:
-    queue = name("sum")
-    channel.declare(queue)
-    spark.range(0, 50, 1, 2).selectExpr("CAST(id AS STRING) AS value").write.text(
-        str(tmp_path / "in")
-    )
-    rows = spark.readStream.text(str(tmp_path / "in")).selectExpr(
-        "value AS body", f"if(value < 43, '{queue}', 'nowhere') AS routing_key"
-    )
-    options = {"uri": broker.url, "onUnroutable": "drop", "checkpointLocation": f"{tmp_path}/c"}
-
-    writer = rows.writeStream.format("rabbitmq").options(**options)
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-
-    own = SparkSession(spark.sparkContext, query._jsq.streamingQuery().sparkSessionForStream())
-    (batch,) = [line for line in told(own) if line.startswith("batch 0:")]
-    assert batch.startswith("batch 0: 43 rows confirmed in ")
-    assert batch.endswith("/s), 7 dropped")
-
-
-@pytest.mark.parametrize("broker", ["warren"], indirect=True)
-def test_a_task_tells_on_its_way_how_fast_it_is_and_how_much_is_unconfirmed(
-    broker: TestBroker,
-    channel: Channel,
-    name: Name,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    queue = name("told")
-    channel.declare(queue)
-    given = {"uri": broker.url, "routingKey": queue}
-    sink = BatchWriter(given, StructType([StructField("body", StringType())]), overwrite=False)
-    rows = pa.RecordBatch.from_pydict({"body": [str(number) for number in range(6_000)]})
-    monkeypatch.setattr(writer, "_TELL_EVERY_S", 0.0)
-    caplog.set_level(logging.INFO, writer.__name__)
-
-    done = sink.write(iter([rows]))
-
-    said = [TOLD.fullmatch(line) for line in caplog.messages]
-    on_its_way = [tuple(map(int, found.groups())) for found in said if found]
-    assert [rows for rows, _, _ in on_its_way] == [2_000, 4_000, 6_000]
-    assert all(rate > 0 and 0 <= waits <= rows for rows, rate, waits in on_its_way)
-    assert any(waits for _, _, waits in on_its_way)
-    assert (done.rows, channel.count(queue)) == (6_000, 6_000)
