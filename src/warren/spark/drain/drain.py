@@ -333,6 +333,9 @@ class Drain:
         job.resolving = [
             each for each in job.resolving if self._ledger.is_in_doubt(job.queue, each.start)
         ]
+        if not job.clearing:
+            job.leave(tap)  # what came is to be taken, not compared
+            return
         dropped, whole = held_already(job, took)
         if dropped:
             job.retaken = 0
