@@ -154,7 +154,11 @@ class Driver:
             means=self._means(positions, ready, queues) if octets is not None else None,
             target=self._target,
         )
-        if not ledger and any(info.kind not in ("", STREAM) for info in queues.values()):
+        if not ledger and any(
+            info.kind not in ("", STREAM) or ready.get(name)
+            for name, info in queues.items()
+            if info.kind != STREAM
+        ):
             ledger = self._ledger.create()  # the first queue beside streams
         self._given = {**ends, **kept}
         if self._given == positions_of(start):
@@ -167,11 +171,18 @@ class Driver:
         """Which queues there are, where those begin that are new, and how much is ready."""
         while True:
             queues = self._queues()
+            # Where a stream begins and ends can't be asked of what is none any more.
+            if self._have_changed(_streams(queues)):
+                continue
             new = self._new(read, queues)
             ready = self._ready({**read, **new}, queues)
-            found = [name for name, count in ready.items() if count]
-            if not found or not self._asked(partial(self._catalog.have_changed, names=found)):
+            if not self._have_changed(name for name, count in ready.items() if count):
                 return queues, new, ready
+
+    def _have_changed(self, names: Iterable[str]) -> bool:
+        asked = sorted(names)
+        question = partial(self._catalog.have_changed, names=asked)
+        return bool(asked) and self._asked(question)
 
     def _new(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> Positions:
         """Where a queue begins that came while the query ran: a stream at the first message that
@@ -192,14 +203,16 @@ class Driver:
         """Ends of what the ledger holds beyond ``positions``: a new query on an old ledger reads
         whole segments first, whatever its limit.
 
-        A stream may have the name of a queue that was: what the ledger has is not of it.
+        A stream may have the name of a queue that was: what the ledger has is not of it. What is
+        gone may have been one, unless the ledger goes on where it was read to.
         """
         shelves = self._ledger.shelves()
         ends: Positions = {}
         for queue, position in positions.items():
             starts = shelves.of(queue).starts
-            is_stream = queue in queues and queues[queue].kind == STREAM
-            if not is_stream and starts and starts[-1] >= position:
+            kind = queues[queue].kind if queue in queues else ""
+            is_queue = kind != STREAM if kind else position in starts
+            if is_queue and starts and starts[-1] >= position:
                 segment = self._ledger.read(queue, starts[-1])
                 if segment is not None:
                     ends[queue] = segment.end
@@ -217,7 +230,8 @@ class Driver:
         return self._weights.means(ready)
 
     def _stream_weight(self, queue: str, at: int) -> tuple[int, int]:
-        return self._asked(partial(stream_weight, queue=queue, at=at))
+        ask = partial(self._asked, partial(stream_weight, queue=queue, at=at))
+        return self._of_stream(queue, ask) or (0, 0)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         ledger = end["ledger"]
@@ -268,7 +282,7 @@ class Driver:
     # -- the broker ------------------------------------------------------------------------------
     def _ready(self, positions: Positions, queues: Mapping[str, QueueInfo]) -> dict[str, int]:
         ready = self._asked(self._catalog.ready)
-        for name in (name for name, info in queues.items() if info.kind == STREAM):
+        for name in _streams(queues):
             position = positions.get(name, 0)
             end = self._of_stream(name, partial(self._stream_end, name, position))
             if end is not None:
@@ -283,7 +297,7 @@ class Driver:
             found[name] = self._of_stream(name, partial(self._asked, start))
         return {name: at for name, at in found.items() if at is not None}
 
-    def _of_stream(self, name: str, ask: Callable[[], int]) -> int | None:
+    def _of_stream(self, name: str, ask: Callable[[], T]) -> T | None:
         """What a stream answers; None if it is gone, as it may be."""
         try:
             return ask()
@@ -348,6 +362,10 @@ def forget(ledger: Ledger, reached: Positions, retention_s: float) -> bool:
     if gone:
         log.debug("%d segments pruned from %s", gone, ledger.place)
     return True
+
+
+def _streams(queues: Mapping[str, QueueInfo]) -> list[str]:
+    return [name for name, info in queues.items() if info.kind == STREAM]
 
 
 def mode_of(info: QueueInfo) -> str:

@@ -7,14 +7,13 @@ Names are compared without case, as Spark does. Where a value can be a secret it
 from __future__ import annotations
 
 import difflib
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warren.client.endpoint import HTTP, Endpoint, parse_uri
 from warren.errors import ConfigError, QueueMissing
+from warren.spark.ledger.paths import whole as whole_path
 from warren.spark.secrets import uris
 
 SOURCE = 'format("rabbitmq")'
@@ -109,23 +108,12 @@ def _id(value: str) -> str:
     return value
 
 
-_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
-
-
 def _ledger(value: str) -> str:
     if _filled(value).startswith("~"):
         raise ValueError(
             "write the whole path; ~ is another folder for each user, and executors may be others"
         )
-    if begins := _ONE_SLASH.match(value):  # as Spark and Hadoop write them
-        if begins[1] != "file":
-            raise ValueError(
-                f"'{begins[1]}:/' is a folder here, called so: write {begins[1]}://HOST/PATH, or "
-                "a path that every executor sees"
-            )
-        value = value.removeprefix("file:")
-    # By the driver: executors run in folders of their own.
-    return value if "://" in value else os.path.abspath(value)
+    return whole_path(value)  # by the driver: executors run in folders of their own
 
 
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -88,8 +88,9 @@ class Catalog:
         """
         unseen = self._unseen.intersection(names, self._options.queues)
         before = {name: self._known[name] for name in unseen}
-        for name in sorted(unseen):
-            self._learn(self._ask(link, name))
+        # All of them before any is learned: the connection may break in the middle.
+        for info in [self._ask(link, name) for name in sorted(unseen)]:
+            self._learn(info)
         self._unseen -= unseen
         return any(self._known[name] != info for name, info in before.items())
 

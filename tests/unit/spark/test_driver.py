@@ -117,6 +117,32 @@ def test_a_stream_with_the_name_of_a_queue_that_was_ends_where_it_ends(
     assert planned["queues"]["q"] == 10
 
 
+@pytest.mark.parametrize(("left_at", "end"), [(10, 10), (5_000, 5_005)])
+def test_what_the_ledger_has_of_a_queue_that_is_gone_is_read_where_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_at: int, end: int
+) -> None:
+    """It may have been a stream, with the name of a queue that was."""
+    ledger = Ledger.at(str(tmp_path))
+    identity = ledger.create()
+    write_down(ledger, 5_000)
+    driver = driver_of(monkeypatch, Queues(r=("classic", 0)), ledger=str(tmp_path))
+
+    planned = driver.latest({"ledger": identity, "queues": {"q": left_at}}, None, None)
+
+    assert planned["queues"]["q"] == end
+
+
+def test_a_queue_that_comes_just_before_it_is_counted_gets_a_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = driver_of(monkeypatch, Queues(q=("", 3)), ledger=str(tmp_path))
+
+    planned = driver.latest({"ledger": "", "queues": {}}, None, None)
+
+    assert planned["queues"] == {"q": 3}
+    assert planned["ledger"] == Ledger.at(str(tmp_path)).create()
+
+
 def test_a_stream_that_is_gone_calls_for_no_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
     monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 10)

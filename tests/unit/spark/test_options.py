@@ -207,8 +207,11 @@ def test_a_ledger_is_not_made_here_where_a_slash_is_missing(given: str) -> None:
 
 
 def test_a_file_is_found_as_spark_and_others_write_it() -> None:
-    for given in ("file:/data/ledger", "file:///data/ledger", "/data/ledger"):
+    for given in ("file:/data/ledger", "FILE:/data/ledger", "file:///data/ledger", "/data/ledger"):
         assert Ledger.at(parse(ledger=given).ledger or "").place == "/data/ledger"
+        assert Ledger.at(given).place == "/data/ledger"  # as `warren ledger` has it
+    with pytest.raises(ConfigError, match="write dbfs://HOST/PATH"):
+        Ledger.at("dbfs:/data/ledger")
 
 
 def test_a_ledger_lies_where_the_driver_runs_and_not_where_each_task_does(
@@ -348,3 +351,12 @@ def test_every_option_and_column_is_on_the_page(row: Any) -> None:
         line for line in page.read_text().splitlines() if line.startswith(f"| `{row.name}`")
     )
     assert line.endswith(f"| {row.doc} |")
+
+
+def test_a_routing_key_that_is_too_long_is_shortened_where_that_is_wanted() -> None:
+    given = {"url": "amqp://mq", "routingKey": "é" * 128}
+    with pytest.raises(ConfigError, match="256 octets; 255 is the most; option onTooLong=shorten"):
+        SinkOptions.parse(given)
+    assert SinkOptions.parse({**given, "onTooLong": "shorten"}).routing_key == "é" * 127
+    with pytest.raises(ConfigError, match=r"exchange .* has 256 octets; 255 is the most$"):
+        SinkOptions.parse({**given, "onTooLong": "shorten", "exchange": "e" * 256})

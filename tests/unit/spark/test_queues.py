@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +13,8 @@ pytest.importorskip("pyspark")
 from warren.client.endpoint import Endpoint
 from warren.client.kinds import QueueKind
 from warren.errors import (
-    ApiLoginRefused,
-    ApiRefused,
     ApiUnreachable,
-    ConfigError,
+    ConnectionLost,
     KindUnknown,
     NotFound,
     NotSingleActive,
@@ -26,7 +23,7 @@ from warren.errors import (
 )
 from warren.spark.driver import Driver, QueuePartition
 from warren.spark.ledger.ledger import Ledger
-from warren.spark.listing import Listing, places
+from warren.spark.listing import Listing
 from warren.spark.options import SourceOptions
 from warren.spark.plan import offset_of
 from warren.spark.queue_info import QueueInfo
@@ -167,6 +164,49 @@ def test_a_query_that_runs_seldom_plans_with_the_kind_that_a_queue_has_by_then(
     end = driver.latest(start, None, None)
 
     assert (end["queues"], broker.asked) == ({"q": 3}, ["q", "q"])
+
+
+def test_and_asks_no_stream_where_it_ends_that_is_none_any_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broker, clock = Broker(monkeypatch, q=STREAM), FakeClock()
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 3)
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
+    seconds = lambda: clock.monotonic_ms() / 1000  # noqa: E731
+    monkeypatch.setattr("warren.spark.driver.Catalog", lambda given: Catalog(given, seconds))
+    driver = Driver(options(ledger=str(tmp_path)))
+    end = driver.latest(driver.initial(), None, None)
+    clock.advance(600)
+    broker.queues["q"] = CLASSIC
+    monkeypatch.delattr("warren.spark.driver.stream_end")
+
+    assert driver.latest(end, None, None)["queues"] == {"q": 8}
+
+
+def test_what_has_changed_is_known_though_the_connection_broke_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, clock = Broker(monkeypatch, a=CLASSIC, b=CLASSIC), FakeClock()
+    catalog = Catalog(options("a,b"), lambda: clock.monotonic_ms() / 1000)
+    catalog.queues(LINK)
+    clock.advance(61)
+    catalog.queues(LINK)
+    broker.queues["a"] = STREAM
+    with monkeypatch.context() as patch:
+        patch.setattr("warren.spark.queues.queue_kind", broken_at("b", broker))
+        with pytest.raises(ConnectionLost):
+            catalog.have_changed(LINK, ["a", "b"])
+
+    assert catalog.have_changed(LINK, ["a", "b"])
+
+
+def broken_at(broken: str, broker: Broker) -> Any:
+    def kind(link: Any, name: str) -> QueueKind:
+        if name == broken:
+            raise ConnectionLost(("mq", 5672), "it broke")
+        return broker.queues[name]
+
+    return kind
 
 
 def test_a_queue_whose_node_is_down_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,154 +379,3 @@ def test_a_name_that_leaves_no_room_for_the_kind_is_told_from_a_missing_permissi
     assert "permission" not in str(told.value)
     monkeypatch.setattr(Listing, "queue", lambda _, name: QueueInfo(name, "stream"))
     assert Catalog(options()).queues(LINK)["q"].kind == "stream"
-
-
-class Api:
-    """A management API where one was guessed to be."""
-
-    address = "http://mq:15672"
-
-    def __init__(self, cluster: str | None) -> None:
-        self._cluster = cluster
-        #: How often it listed all queues.
-        self.lists = 0
-
-    def get(self, *path: str, what: str, query: Any = None) -> Any:
-        if path != ("overview",):
-            self.lists += 1
-            return [{"name": "q"}, {"name": "other"}]
-        if self._cluster is None:
-            raise ApiRefused(what, 401, "not for you")
-        return {"cluster_name": self._cluster}
-
-
-@pytest.mark.parametrize("cluster", ["rabbit@here", "", None])
-def test_a_management_api_that_may_be_the_broker_s_is_asked(
-    monkeypatch: pytest.MonkeyPatch, cluster: str | None
-) -> None:
-    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(Api(cluster)))
-
-    assert list(Catalog(options("q*")).queues(HERE)) == ["q"]
-
-
-def test_a_guessed_management_api_of_another_broker_is_not_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = Api("rabbit@there")
-    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(other))
-
-    with pytest.raises(ConfigError, match=r"of another broker, of cluster 'rabbit@there'"):
-        Catalog(options("q*")).queues(HERE)
-    named = options("q*", managementUrl="http://mq:15672")  # who names it must know
-    assert list(Catalog(named).queues(HERE)) == ["q"]
-
-
-# -- where, and how often ------------------------------------------------------------------------
-def test_without_a_word_it_is_looked_for_where_we_are_connected_and_then_at_the_others() -> None:
-    given = options("q*", uri="amqp://one,two,three")
-
-    found = places(given, Endpoint(host="two"))
-
-    assert [place.address for place in found] == [
-        ("two", 15672),
-        ("one", 15672),
-        ("three", 15672),
-    ]
-
-
-def test_a_node_whose_management_api_is_away_leaves_it_to_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-
-    def management(_: Any, at: Endpoint) -> Any:
-        asked.append(at.host)
-        return nullcontext(Away() if at.host == "one" else Api("rabbit@here"))
-
-    monkeypatch.setattr("warren.spark.listing.management", management)
-
-    found = Catalog(options("q*", uri="amqp://one,two")).queues(link_to(host="one"))
-
-    assert (list(found), asked) == (["q"], ["one", "two"])
-
-
-def test_where_it_answered_last_it_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def management(_: Any, at: Endpoint) -> Any:
-        asked.append(at.host)
-        return nullcontext(Away() if at.host == "one" else Api("rabbit@here"))
-
-    monkeypatch.setattr("warren.spark.listing.management", management)
-    listing = Listing(options("q*", managementUrl="http://one:15672,http://two:15672"))
-
-    for _ in range(2):
-        listing.queues()
-        listing.forget()
-
-    assert asked == ["one", "two", "two"]
-
-
-@pytest.mark.parametrize("once_there", [False, True])
-def test_a_login_that_is_refused_is_told_though_another_host_is_away(
-    monkeypatch: pytest.MonkeyPatch, once_there: bool
-) -> None:
-    there = once_there
-
-    def management(_: Any, at: Endpoint) -> Any:
-        return nullcontext(Api("rabbit@here") if there else Away(refuses=at.host == "two"))
-
-    monkeypatch.setattr("warren.spark.listing.management", management)
-    listing = Listing(options("q*", managementUrl="http://one:15672,http://two:15672"))
-    if there:
-        listing.queues()
-        listing.forget()
-    there = False
-
-    with pytest.raises(ApiLoginRefused):
-        listing.queues()
-
-
-class Away:
-    """A management API that nobody reaches."""
-
-    address = "http://one:15672"
-
-    def __init__(self, *, refuses: bool = False) -> None:
-        self._refuses = refuses
-
-    def get(self, *path: str, what: str, query: Any = None) -> Any:
-        if self._refuses:
-            raise ApiLoginRefused(self.address, "ann", "login failed")
-        raise ApiUnreachable(self.address, "refused")
-
-
-def test_a_list_is_good_for_a_moment_or_until_a_queue_of_it_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    api, broker = Api("rabbit@here"), Broker(monkeypatch, q=CLASSIC)
-    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(api))
-    catalog = Catalog(options("q*"))
-    for _ in range(50):
-        catalog.queues(HERE)
-        assert catalog.ready(HERE) == {"q": 5}
-    assert api.lists == 1
-
-    del broker.queues["q"]
-    catalog.ready(HERE)
-    catalog.queues(HERE)
-
-    assert api.lists == 2
-
-
-def test_one_that_is_not_there_yet_makes_no_list_bad(monkeypatch: pytest.MonkeyPatch) -> None:
-    Broker(monkeypatch, q=CLASSIC)
-    api = Api("rabbit@here")
-    monkeypatch.setattr("warren.spark.listing.management", lambda *_: nullcontext(api))
-    catalog = Catalog(options("q*,late", onMissingQueue="wait"))
-
-    for _ in range(50):
-        catalog.queues(HERE)
-        catalog.ready(HERE)
-
-    assert api.lists == 1

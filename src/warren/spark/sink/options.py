@@ -25,6 +25,7 @@ from warren.spark.options import (
     read_options,
     whole,
 )
+from warren.spark.sent_on import cut
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -68,6 +69,10 @@ _FOR_THE_SOURCE = {
 }
 
 
+#: What to do about a text that is too long, unless it is an exchange's name.
+SHORTEN = "option onTooLong=shorten makes it fit"
+
+
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """What the sink was told; pickles to executors, shows no secret."""
@@ -95,14 +100,17 @@ class SinkOptions:
             raise ConfigError("onUnroutable", "deadletter needs a deadLetterExchange", SOURCE)
         if not values["mandatory"] and "onunroutable" in named:
             raise ConfigError("onUnroutable", "needs mandatory=true, which is the default", SOURCE)
+        shorten = values["onTooLong"] == "shorten"
         return cls(
             endpoints=endpoints(given, values),
             exchange=_short("exchange", values["exchange"]),
-            routing_key=_short("routingKey", values["routingKey"]),
+            routing_key=cut(values["routingKey"]) or ""
+            if shorten
+            else _short("routingKey", values["routingKey"], f"; {SHORTEN}"),
             write_name=values["writeName"],
             write_id=values["writeId"],
             mandatory=values["mandatory"],
-            shorten=values["onTooLong"] == "shorten",
+            shorten=shorten,
             rules=PublishRules(
                 window=values["confirmWindow"],
                 confirm_timeout_s=values["confirmTimeoutMs"] / 1000,
@@ -116,10 +124,11 @@ class SinkOptions:
         )
 
 
-def _short(name: str, text: str) -> str:
+def _short(name: str, text: str, remedy: str = "") -> str:
     """A text of as many octets as an address may have."""
     if len(text.encode()) > 255:
-        raise ConfigError(name, f"has {len(text.encode())} octets; 255 is the most", SOURCE)
+        problem = f"has {len(text.encode())} octets; 255 is the most{remedy}"
+        raise ConfigError(name, problem, SOURCE)
     return text
 
 

@@ -23,11 +23,11 @@ from warren.client.publish_columns import (
 from warren.errors import RowRefused
 from warren.spark.columns import PROPERTIES, Column
 from warren.spark.sent_on import cut, sent_on, with_names_cut, within
-from warren.spark.sink.options import SinkOptions
+from warren.spark.sink.options import SHORTEN, SinkOptions
 
 #: Rows that are encoded in one go: what is encoded waits in memory to be sent.
 SLICE_ROWS = 2_000
-_REMEDY = "; option onTooLong=shorten makes it fit"
+_REMEDY = f"; {SHORTEN}"
 
 
 class RowEncoder:
