@@ -60,7 +60,7 @@ def test_what_another_attempt_has_cleared_up_takes_no_equal_message_with_it(
     queue = name("equal")
     alone = {"x-single-active-consumer": True} if mode == "single active" else None
     channel.declare(queue, durable=True, arguments=alone)
-    task = Task(broker.url, tmp_path / "ledger")
+    task = Task(broker.url, tmp_path / "ledger", drainTimeoutMs="500")
     publish(channel, queue, [5])
     task.crash(queue, 0, 1, "before ack", mode=mode)
     publish(channel, queue, [5])  # another message, which looks just so

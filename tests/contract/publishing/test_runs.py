@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pika import spec
 
+from tests.support.eventually import eventually
 from tests.support.wire import Channel, Connection
 
 BODIES = [b"body %d" % number * (number % 3 + 1) for number in range(20)]
@@ -75,6 +76,8 @@ def test_a_transaction_that_begins_in_between_holds_them_back(channel: Channel, 
     send(channel, BODIES, queue)
     channel.call(spec.Tx.Select())
     send(channel, BODIES[:4], queue)
+    # RabbitMQ's queue answers this question before it takes what was sent earlier.
+    eventually(lambda: channel.count(queue) >= 20)
     assert channel.count(queue) == 20
     channel.call(spec.Tx.Commit())
     assert channel.drain(queue) == BODIES + BODIES[:4]
