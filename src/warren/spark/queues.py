@@ -30,8 +30,8 @@ from warren.spark.stream import STREAM
 log = logging.getLogger(__name__)
 
 #: Who looks this often sees when a queue goes; else it may have come back as another kind. That is
-#: asked before something is read of it, and of all of them at times: not more often, for RabbitMQ's
-#: log has a line for each question about a kind.
+#: asked before something is read of it (of a stream before it is asked where it ends), and of all
+#: of them at times: not more often, for RabbitMQ's log has a line for each question about a kind.
 _SEEN_S, _SEEN_AT_TIMES_S = 60.0, 3600.0
 
 

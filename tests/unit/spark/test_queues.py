@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,15 +149,20 @@ def test_before_it_is_read_after_a_minute_in_which_nobody_looked(
     assert broker.asked == ["q", "q"]
 
 
+def seldom(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, ledger: Path) -> Driver:
+    """A driver by this clock, for which each stream has three messages."""
+    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 3)
+    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
+    catalog = partial(Catalog, clock=lambda: clock.monotonic_ms() / 1000)
+    monkeypatch.setattr("warren.spark.driver.Catalog", catalog)
+    return Driver(options(ledger=str(ledger)))
+
+
 def test_a_query_that_runs_seldom_plans_with_the_kind_that_a_queue_has_by_then(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broker, clock = Broker(monkeypatch, q=CLASSIC), FakeClock()
-    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 3)
-    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
-    seconds = lambda: clock.monotonic_ms() / 1000  # noqa: E731
-    monkeypatch.setattr("warren.spark.driver.Catalog", lambda given: Catalog(given, seconds))
-    driver = Driver(options(ledger=str(tmp_path)))
+    driver = seldom(monkeypatch, clock, tmp_path)
     start = driver.initial()
     clock.advance(600)
     broker.queues["q"] = STREAM
@@ -170,11 +176,7 @@ def test_and_asks_no_stream_where_it_ends_that_is_none_any_more(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broker, clock = Broker(monkeypatch, q=STREAM), FakeClock()
-    monkeypatch.setattr("warren.spark.driver.stream_end", lambda link, queue: 3)
-    monkeypatch.setattr("warren.spark.driver.stream_start", lambda link, queue, wanted: 0)
-    seconds = lambda: clock.monotonic_ms() / 1000  # noqa: E731
-    monkeypatch.setattr("warren.spark.driver.Catalog", lambda given: Catalog(given, seconds))
-    driver = Driver(options(ledger=str(tmp_path)))
+    driver = seldom(monkeypatch, clock, tmp_path)
     end = driver.latest(driver.initial(), None, None)
     clock.advance(600)
     broker.queues["q"] = CLASSIC
