@@ -39,6 +39,13 @@ class Home:
     is_temporary: bool = False
 
 
+def spark_home() -> Path:
+    """Where Spark is that a session of this process would start."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home())
+
+
 @contextmanager
 def quick_home(java_home: Path, place: str) -> Iterator[Home | None]:
     """Have a Java that is started in here take such a home, unless it was told of another.
@@ -71,14 +78,13 @@ def _is_wanted() -> bool:
     """Nothing was said of homes or Pythons, no Java runs, and Spark's home is the package."""
     import pyspark
     from pyspark import SparkContext
-    from pyspark.find_spark_home import _find_spark_home
 
     told = _VARIABLE in os.environ or "PYSPARK_DRIVER_PYTHON" in os.environ
     if told or os.environ.get("PYSPARK_PYTHON") != sys.executable:
         return False
     if SparkContext._gateway is not None:
         return False
-    return Path(_find_spark_home()) == Path(pyspark.__file__).parent
+    return spark_home() == Path(pyspark.__file__).parent
 
 
 def _prepared(java_home: Path) -> Home | None:

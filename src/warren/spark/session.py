@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from warren.config import machine_bytes
 from warren.errors import ConfigError, SparkMissing
+from warren.spark.checkpoints import quick_checkpoints
 from warren.spark.connect import EITHER, is_connect, remote_of, said_by, started
 from warren.spark.cores import cores_told
 from warren.spark.heap import heap_for
-from warren.spark.home import quick_home, remove_with_java
+from warren.spark.home import quick_home, remove_with_java, spark_home
 from warren.spark.interrupt import stop_queries_at_ctrl_c
 from warren.spark.java import in_options, java_home
 from warren.spark.said import MASTER, MEMORY, java_runs, settings_said
@@ -154,7 +155,7 @@ def _settings(
     master = remote or given.get(MASTER) or said.get(MASTER) or _HERE
     settings = dict(_ALWAYS)
     if _is_local(master):
-        settings |= _LOCAL
+        settings |= _LOCAL | quick_checkpoints(spark_home())
         if not java_runs():
             settings[MEMORY] = heap_for(machine_bytes())
     for key in said:
