@@ -26,6 +26,7 @@ from warren.pipeline.load import load
 from warren.pipeline.load_options import source_options
 from warren.pipeline.load_spark import wrong_master
 from warren.pipeline.model import Pipeline
+from warren.spark import checkpoints
 from warren.spark.backlog import Backlog
 from warren.spark.connect import remote_of, said_by
 from warren.spark.options import SourceOptions
@@ -132,7 +133,12 @@ class Run:
     def _session(self) -> SparkSession:
         pipeline = self.pipeline
         try:
-            return session(pipeline.name, master=pipeline.master, **{**_QUICK, **pipeline.conf})
+            conf: dict[str, str | None] = {**_QUICK, **pipeline.conf}
+            if not checkpoints.is_here(
+                pipeline.checkpoint
+            ):  # what is quick is so on this machine alone
+                conf.setdefault(checkpoints.SETTING, None)
+            return session(pipeline.name, master=pipeline.master, **conf)
         except _SPARKS as error:
             why = self._reason(error)
             if "JAVA_GATEWAY_EXITED" in why:

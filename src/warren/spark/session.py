@@ -58,10 +58,11 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
 
     Sets the workers' Python to this one, finds Java, logs errors only, and uses Arrow and UTC.
     On ``local`` Java gets a quarter of the machine's memory, 1 to 4 GiB, instead of Spark's 1 GiB.
-    ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "8g"})``. What neither they
-    nor ``master`` say is as spark-submit, the environment or spark-defaults.conf has it; if they
-    name no master, it is ``local[2]``. Ctrl-C ends ``awaitTermination``: the queries are stopped
-    when their batch is done, or by the next Ctrl-C at once.
+    ``conf`` are Spark's settings: ``session(**{"spark.driver.memory": "8g"})``; one that is None is
+    left to Spark. What neither they nor ``master`` say is as spark-submit, the environment or
+    spark-defaults.conf has it; if they name no master, it is ``local[2]``. Ctrl-C ends
+    ``awaitTermination``: the queries are stopped when their batch is done, or by the next Ctrl-C
+    at once.
 
     Where ``SPARK_REMOTE`` is set it is a session of Spark Connect.
 
@@ -78,18 +79,20 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SparkMissing(str(error)) from None
-    given: dict[str, Any] = {key: _text(value) for key, value in conf.items()}
+    given: dict[str, Any] = {
+        key: None if value is None else _text(value) for key, value in conf.items()
+    }
     # Which session is active is known of this thread only; the context is there for all.
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         return _running(given)
     if master is not None:
         given.setdefault(MASTER, master)
     remote = remote_of(given)
-    if remote and MASTER in given:
+    if remote and given.get(MASTER):
         raise ConfigError("master", f"Spark Connect is asked for, by {said_by(given)}: {EITHER}")
     if remote and not _is_local(remote):  # its Java, its Pythons and its logs are others' to set up
         sql = {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
-        return SparkSession.builder.appName(app_name).config(map=sql | given).getOrCreate()
+        return SparkSession.builder.appName(app_name).config(map=_said(sql | given)).getOrCreate()
     if not java_runs():
         os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -109,7 +112,7 @@ def _running(given: Mapping[str, Any]) -> SparkSession:
     """The session that runs already, in this thread or in another."""
     from pyspark.sql import SparkSession
 
-    running = SparkSession.builder.config(map=dict(given)).getOrCreate()
+    running = SparkSession.builder.config(map=_said(given)).getOrCreate()
     # Spark Connect keeps one to itself that names secrets, such as ours.
     if running.conf.get(_OPTIONS_HIDDEN, _SPARKS_OWN) == _SPARKS_OWN:
         running.conf.set(_OPTIONS_HIDDEN, _SECRETS)
@@ -146,7 +149,7 @@ def _say_errors_once() -> None:
 
 
 def _settings(
-    given: Mapping[str, str], said: Mapping[str, str], remote: str = ""
+    given: Mapping[str, Any], said: Mapping[str, str], remote: str = ""
 ) -> dict[str, Any]:
     """All that a new session is given: what the caller says, then what was said elsewhere.
 
@@ -155,7 +158,7 @@ def _settings(
     master = remote or given.get(MASTER) or said.get(MASTER) or _HERE
     settings = dict(_ALWAYS)
     if _is_local(master):
-        settings |= _LOCAL | quick_checkpoints(spark_home())
+        settings |= _LOCAL | quick_checkpoints(spark_home(), _said({**said, **given}))
         if not java_runs():
             settings[MEMORY] = heap_for(machine_bytes())
     for key in said:
@@ -167,7 +170,12 @@ def _settings(
     if not java_runs():
         before = given.get(_JAVA_OPTIONS) or said.get(_JAVA_OPTIONS, "")
         settings[_JAVA_OPTIONS] = _java_options(place, before)
-    return settings
+    return _said(settings)
+
+
+def _said(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without those that are left to Spark."""
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _local_dir(settings: Mapping[str, str]) -> str:
