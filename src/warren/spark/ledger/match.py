@@ -8,8 +8,9 @@ headers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,9 @@ from warren.spark.columns import COLUMNS, COUNTED
 _COMPARED = [column.name for column in COLUMNS if column.writable]
 
 Key = Hashable
-_MESSAGE_ID = _COMPARED.index("message_id")
+_MESSAGE_ID, _PRIORITY = _COMPARED.index("message_id"), _COMPARED.index("priority")
+#: Bodies of more octets are known by a digest: a hundred queues may be compared at the same time.
+_LONG, _DIGEST = 32, 20
 
 
 def keys_of(batch: pa.RecordBatch) -> list[Key]:
@@ -27,7 +30,14 @@ def keys_of(batch: pa.RecordBatch) -> list[Key]:
     columns = [batch.column(name).to_pylist() for name in _COMPARED]
     at = _COMPARED.index("headers")
     columns[at] = [_headers(headers) for headers in columns[at]]
+    at = _COMPARED.index("body")
+    columns[at] = [_body(body) for body in columns[at]]
     return list(zip(*columns, strict=True))
+
+
+def _body(body: bytes) -> Key:
+    # A pair is no body: what looks like a digest is not taken for one.
+    return body if len(body) <= _LONG else (len(body), blake2b(body, digest_size=_DIGEST).digest())
 
 
 def came_twice(batch: pa.RecordBatch) -> bool:
@@ -85,7 +95,9 @@ def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -
 
     Acknowledgements that were not read give back all messages of the segments concerned, in
     order: such a run is dropped as it is, equal messages or not. Of anything else a message is
-    dropped only if one single row looks like it.
+    dropped only if one single row looks like it; and without an id only at the head, before
+    anything that is in no segment: what was taken last stands in front of all that is left, and
+    what stands further behind was published since. (Not where priorities let others overtake.)
     """
     dropped: set[int] = set()
     whole = [not segment for segment in in_doubt]
@@ -100,8 +112,10 @@ def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -
     alike: Counter[Key] = Counter()
     for counter in left.values():
         alike.update(counter)
+    head = _head([key for place in left for key in in_doubt[place]], returned, dropped)
     for index, key in enumerate(returned):
-        if index not in dropped and alike[key] == 1:
+        is_known = index < head or key[_MESSAGE_ID] is not None  # type: ignore[index]
+        if index not in dropped and alike[key] == 1 and is_known:
             alike[key] = 0
             dropped.add(index)
             for counter in left.values():
@@ -109,6 +123,17 @@ def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -
     for place, counter in left.items():
         whole[place] = not counter
     return Match(frozenset(dropped), tuple(whole))
+
+
+def _head(rows: Sequence[Key], returned: Sequence[Key], known: Collection[int]) -> int:
+    """How many of the first that came back are, in their order, among these rows."""
+    if any(key[_PRIORITY] is not None for key in (*rows, *returned)):  # type: ignore[index]
+        return len(returned)
+    ahead = iter(rows)
+    for index, key in enumerate(returned):
+        if index not in known and key not in ahead:
+            return index
+    return len(returned)
 
 
 def _subsequence(rows: Sequence[Key], returned: Sequence[Key]) -> list[int] | None:

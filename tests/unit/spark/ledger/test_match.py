@@ -24,6 +24,10 @@ from warren.spark.ledger.match import (
         ("abcxy", ["abc"], "abc", [True]),
         ("xabc", ["abc"], "abc", [True]),  # overtaken, on a priority queue
         ("bc", ["abc"], "bc", [False]),  # a part was acknowledged
+        ("bcx", ["abc"], "bc", [False]),
+        ("xb", ["abc"], "", [False]),  # published since: what was taken would stand in front
+        ("axb", ["abc"], "a", [False]),
+        ("cb", ["abc"], "c", [False]),  # so would it in its order
         ("aaaa", ["aaaa"], "aaaa", [True]),  # equal messages, all of them
         ("aa", ["aaaa"], "", [False]),  # equal messages, others: not these
         ("aab", ["aab", ""], "aab", [True, True]),
@@ -35,15 +39,37 @@ from warren.spark.ledger.match import (
 def test_what_comes_back_is_compared_with_what_is_in_doubt(
     returned: str, in_doubt: list[str], dropped: str, whole: list[bool]
 ) -> None:
-    found = match_in_doubt(returned, in_doubt)
+    found = match_in_doubt(rows(returned), [rows(segment) for segment in in_doubt])
 
     assert "".join(returned[index] for index in sorted(found.dropped)) == dropped
     assert list(found.returned_whole) == whole
 
 
-def rows(text: str, message_id: str | None = None) -> list[tuple[object, ...]]:
-    messages = ((letter.encode(), {"message_id": message_id and letter}) for letter in text)
+@pytest.mark.parametrize("properties", [{"message_id": "id"}, {"priority": 3}])
+def test_what_has_an_id_or_a_priority_is_known_behind_others_too(
+    properties: dict[str, object],
+) -> None:
+    found = match_in_doubt(rows("xb", **properties), [rows("abc", **properties)])
+
+    assert found.dropped == {1}
+
+
+def rows(
+    text: str, message_id: str | None = None, priority: int | None = None
+) -> list[tuple[object, ...]]:
+    given = {"priority": priority}
+    messages = (
+        (letter.encode(), {"message_id": message_id and letter, **given}) for letter in text
+    )
     return keys_of(to_batch(deliveries(*messages), "q", 0, 0))  # type: ignore[return-value]
+
+
+def test_long_bodies_are_told_apart_and_known_again() -> None:
+    first, equal, other = (deliveries((body, {})) for body in (b"a" * 99, b"a" * 99, b"a" * 98))
+    one, same, another = (keys_of(to_batch(took, "q", 0, 0))[0] for took in (first, equal, other))
+
+    assert one == same != another
+    assert b"a" * 99 not in one  # type: ignore[operator]  # a hundred queues of them are in memory
 
 
 @pytest.mark.parametrize(
