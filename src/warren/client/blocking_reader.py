@@ -90,6 +90,7 @@ class Tap(BlockingChannel):
         #: Not all that came is among these.
         self._is_cut = False
         self._in_transaction = False
+        self._stopped = False
 
     # -- asking ----------------------------------------------------------------------------------
     def start(self, queue: str, mode: str, wanted: int, window: int = 0) -> None:
@@ -226,6 +227,7 @@ class Tap(BlockingChannel):
         the next consumer gets its turn, also where its leader learns of it late. After a cancel
         the next one may be given what stands behind it first (seen on RabbitMQ 3.10).
         """
+        self._stopped = True
         super().stop()
 
     # -- being told ------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ class Tap(BlockingChannel):
         properties: bytes,
         body: bytes,
     ) -> None:
-        if self.settling:
+        if self.settling or self._stopped:
             self.again = self.again or redelivered
             self._ignored += 1
             return  # came while we were leaving: goes back with the channel
@@ -255,7 +257,7 @@ class Tap(BlockingChannel):
 
     def _deliver_run(self, run: Run) -> None:
         count = len(run.bodies)
-        if self.settling:
+        if self.settling or self._stopped:
             self.again = self.again or run.redelivered
             self._ignored += count
             return

@@ -359,6 +359,19 @@ def test_what_comes_again_on_a_connection_that_lives_is_known_without_ids(
     assert job.table == published
 
 
+@quick
+@example("after segment", 3)  # just before its acknowledgement is read
+@given(st.sampled_from(POINTS[1:5]), st.integers(1, 25))
+def test_what_comes_again_while_a_doubt_is_cleared_up_is_known_without_ids(
+    point: str, frame: int
+) -> None:
+    steps = [(6, None), (4, ("several", [(point, 1), ("returned", frame)]))]
+
+    job, published = run(steps, lambda number: b"%d" % number, mode="single active", quorum=True)
+
+    assert job.table == published
+
+
 def test_what_comes_again_in_the_next_window_is_known_without_ids() -> None:
     # The sixth frame acknowledges the first of three windows, after its consumer was cancelled.
     steps = [(6, None), (12, ("returned", 6))]

@@ -77,6 +77,48 @@ def test_what_is_in_doubt_of_it_stays_in_doubt(job: Job) -> None:
     assert job.ledger.shelves().of("q").in_doubt == [0]
 
 
+@pytest.fixture
+def silent(tmp_path: Path) -> Job:
+    """A quorum queue that loses its majority just before something is acknowledged."""
+    job = Job(str(tmp_path / "ledger"), "single active", quorum=True)
+    publish(job, 3)
+    return job
+
+
+def wait_in_vain(job: Job, *, end: int, reconnect_s: float) -> list[int]:
+    def probe(at: str, _: str) -> None:
+        if at == "before ack":
+            job.broker.blind_answers = 10**9
+
+    drain = Drain(
+        OPTIONS, job.ledger, probe=probe, connect=job.broker.connect, reconnect_s=reconnect_s,
+        retried=False,
+    )  # fmt: skip
+    return [batch.num_rows for batch in drain.rows([Range("q", 0, end, "single active")])]
+
+
+def test_a_queue_that_never_says_what_it_has_read_is_an_error(silent: Job) -> None:
+    with pytest.raises(QueueUnavailable, match="can't say that the queue has read"):
+        wait_in_vain(silent, end=4, reconnect_s=0.1)
+
+    assert silent.ledger.shelves().of("q").in_doubt == [0]
+
+
+def test_one_that_never_says_what_was_cleared_up_keeps_no_rows_back(silent: Job) -> None:
+    with pytest.raises(Exception, match="after segment"):
+        silent.attempt(3, point="after segment")
+    silent.broker.links[-1].abandon()
+    silent.broker.blind_answers = 10**9
+
+    drain = Drain(
+        OPTIONS, silent.ledger, connect=silent.broker.connect, reconnect_s=0.1, busy_s=0.1
+    )
+    rows = list(drain.rows([Range("q", 0, 3, "single active")]))
+
+    assert [batch.num_rows for batch in rows] == [3]
+    assert silent.ledger.shelves().of("q").in_doubt == [0]
+
+
 def test_a_connection_that_breaks_again_and_again_is_made_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,6 +9,8 @@ flagged is looked at also while no connection is lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +28,8 @@ from warren.spark.ledger.match import (
 
 #: What is compared weighs so many octets, about: it is all in memory.
 _MOST_BYTES = 256 << 20
+#: Queues of a task that are compared with settled segments at the same time.
+_MOST_LOOKING = 8
 
 
 class Again:
@@ -34,6 +38,15 @@ class Again:
     def __init__(self, ledger: Ledger, retention_s: float) -> None:
         self._ledger = ledger
         self._retention_s = retention_s
+
+    def has_to_wait(self, job: Job, tap: Tap, jobs: Sequence[Job]) -> bool:
+        """Are enough others being compared with settled segments, as this one is to be?
+
+        After a restart that may be all queues of a task.
+        """
+        if not job.suspicious or job.looking or not tap.took.redelivered:
+            return False
+        return sum(other.looking for other in jobs) >= _MOST_LOOKING
 
     def comes_again(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Before anything is written: has the broker forgotten, or taken back, something?"""
@@ -109,6 +122,7 @@ class Again:
     def _youngest(self, job: Job) -> list[int]:
         """Where the youngest settled segments start, newest first."""
         found: list[int] = []
+        looked_at: dict[int, Known] = {}
         newest: float | None = None
         doubtful = {segment.start for segment in job.resolving}
         left = MOST_UNACKED - sum(segment.rows for segment in job.resolving)
@@ -117,12 +131,14 @@ class Again:
             about = None if start in doubtful else self._about(job, start)
             if about is None:
                 continue
+            looked_at[start] = about
             newest = newest or about.written_at
             left -= about.rows
             if newest - about.written_at > self._retention_s or left < 0 or room <= 0:
                 break
             room -= about.octets
             found.append(start)
+        job.known = looked_at  # those before are too old now
         return found
 
     def _about(self, job: Job, start: int) -> Known | None:

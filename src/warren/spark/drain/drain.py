@@ -256,6 +256,7 @@ class Drain:
             yield from self._refused(job, tap)
         elif tap.settling:
             if not tap.synced:
+                self._patience.with_answer(job, time.monotonic())
                 if not came:
                     tap.ask_whether_settled()
             elif not job.is_settled:  # else it was answered since, and ``_go_on`` is next
@@ -263,10 +264,10 @@ class Drain:
         elif tap.exhausted and self._expects_more(job, tap):
             tap.look_again()
         elif self._is_full(job, tap):
-            if job.clearing:
-                self._clear(job, tap)
-            else:
+            if not job.clearing:
                 full.append((job, tap))
+            elif not self._again.has_to_wait(job, tap, self._group):
+                self._clear(job, tap)
         elif not came:
             tap.ask()
 
@@ -337,11 +338,13 @@ class Drain:
             job.leave(tap)  # what came is to be taken, not compared
             return
         dropped, whole = held_already(job, took)
+        job.dropped = len(dropped)
         if dropped:
             job.retaken = 0
             log.info("queue %s: %d messages are in the ledger already", job.queue, len(dropped))
         tap.filled = len(dropped) == len(took) >= tap.window
         tap.settle(dropped)
+        job.asked_at = time.monotonic()
         gone = bool(job.resolving) and none_left(job, tap)
         job.resolved = [
             segment.start
@@ -372,6 +375,8 @@ class Drain:
         many answers under way; then acknowledge them."""
         group: list[tuple[Job, Tap, Segment]] = []
         for job, tap in full:
+            if self._again.has_to_wait(job, tap, self._group):
+                continue
             job.full_at = 0.0
             segment = self._segment(job, tap)
             if segment is not None:
@@ -422,6 +427,7 @@ class Drain:
             self._probe("before ack", job.queue)
             tap.filled = segment.rows == len(tap.took) >= tap.window
             tap.settle(range(segment.rows))
+            job.asked_at = time.monotonic()
         link.flush()
         for job, _, _ in ours:
             self._probe("after ack", job.queue)
@@ -469,12 +475,15 @@ class Drain:
 
     def _cleared_or_void(self, job: Job, tap: Tap) -> Iterator[Segment]:
         """The broker has answered, and it is not as simple as in ``_go_on``."""
-        if job.clearing:
+        if job.took_back(tap):
+            job.resolved = []
+        if job.clearing and not (job.took_back(tap) and job.dropped):
             yield from self._cleared(job, tap)
             return
-        assert job.settling is not None
         # The broker took them back before it read the acknowledgement, which then is void.
-        job.resolving, job.settling = [job.settling], None
+        if not job.clearing:
+            assert job.settling is not None
+            job.resolving, job.settling = [job.settling], None
         job.leave(tap)
 
     def _beaten(self, job: Job) -> Iterator[Segment]:

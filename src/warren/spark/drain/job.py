@@ -78,6 +78,8 @@ class Job:
     #: Segments in doubt, and of them those that are cleared up once the broker has answered.
     resolving: list[Segment] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)
+    #: How many messages were acknowledged for that.
+    dropped: int = 0
     #: Those that could not be cleared up: their messages may come yet, among others.
     doubted: list[Segment] = field(default_factory=list)
     busy_since: float | None = None
@@ -112,7 +114,8 @@ class Job:
     retaken: int = 0
     heard_at: float = 0.0
     heard: int = -1
-
+    #: When something was acknowledged, and the broker was asked whether it had read that.
+    asked_at: float = 0.0
     #: When the ledger was last looked at for what the range begins with; None: it must be.
     looked_at: Moment | None = None
     #: All windows of the task hold too much, and this one most: it is written as it is.
@@ -152,12 +155,17 @@ class Job:
         return bool(self.tap.took.redelivered) and not self._has_new
 
     @property
-    def has_seen_all(self) -> bool:
-        """What is compared with the ledger is here: messages came that stand behind it."""
+    def comparing(self) -> bool:
+        """Messages come that are to be compared with the ledger."""
         tap = self.tap
         if tap is None or not tap.is_open or self.leaving or tap.settling:
             return False
-        return self.clearing and self._has_new
+        return self.clearing
+
+    @property
+    def has_seen_all(self) -> bool:
+        """What is compared with the ledger is here: messages came that stand behind it."""
+        return self.comparing and self._has_new
 
     @property
     def _has_new(self) -> bool:
@@ -287,6 +295,7 @@ class Job:
     def paused(self, seconds: float) -> None:
         """Spark was busy with rows for so long: nobody listened to the broker."""
         self.heard_at += seconds
+        self.asked_at += seconds
         if self.busy_since is not None:
             self.busy_since += seconds
         if self.away is not None:

@@ -71,16 +71,22 @@ def overflow(jobs: Iterable[Job], most_bytes: int) -> None:
 
     Not one whose first messages may be yet to come, unless it alone holds far more.
     """
+    far_more = most_bytes * _WAITING_TIMES
     held = [
         (job.tap.took.octets, job)
         for job in jobs
-        if job.tap is not None and (job.taking or job.has_seen_all)
+        if job.tap is not None and (job.taking or job.has_seen_all or _is_endless(job, far_more))
     ]
     if sum(octets for octets, _ in held) > most_bytes:
-        far_more = most_bytes * _WAITING_TIMES
         may = [each for each in held if each[0] > far_more or not each[1].waits_for_first]
         if may:
             max(may, key=lambda each: each[0])[1].overflows = True
+
+
+def _is_endless(job: Job, most_bytes: int) -> bool:
+    """Is so much compared with the ledger, and nothing new among it? All that a killed broker had
+    is flagged, and what the ledger has of it is the first."""
+    return job.comparing and job.tap is not None and job.tap.took.octets > most_bytes
 
 
 def is_time_to_write(full: Sequence[tuple[Job, Tap]], left: Iterable[Job], now: float) -> bool:

@@ -1,4 +1,4 @@
-"""A queue that is not ours: how long it is waited for, and what is done when that is too long."""
+"""A queue that is not ours, or keeps silent: how long it is waited for, and what is done then."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 #: A queue that somebody else holds is asked for again after so long.
 _RETRY_S = 0.05
+_NO_ANSWER = "the broker answers, and can't say that the queue has read an acknowledgement"
 
 
 class Patience:
@@ -77,6 +78,16 @@ class Patience:
         if not job.is_safe:
             raise QueueBusy(job.queue, self._busy_s)
         log.warning("queue %s is busy; its segment stays in doubt for now", job.queue)
+        job.give_up_clearing()
+
+    def with_answer(self, job: Job, now: float) -> None:
+        """Raises QueueUnavailable when it was not said for too long that an acknowledgement was
+        read: of a quorum queue without a majority of its nodes the broker can't say it."""
+        if now - job.asked_at <= self._away_s:
+            return
+        if not job.is_safe:
+            raise QueueUnavailable(job.queue, self._away_s, _NO_ANSWER)
+        log.warning("queue %s does not answer; its segment stays in doubt for now", job.queue)
         job.give_up_clearing()
 
     def with_nodes(self, left: Sequence[Job], now: float) -> None:
