@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pika import spec
 
 from tests.spark.drains import Task, publish
 from tests.spark.pipelines import send
 from tests.support.brokers import TestBroker
+from tests.support.proxy import Proxy
 from tests.support.wire import Channel
+from warren.cli.ledger_rows import Rows
 from warren.cli.main import main
+from warren.errors import LedgerUnusable, ReplayStopped
+from warren.spark.ledger.ledger import Ledger
+from warren.spark.ledger.replay import replay
 
 on_one_broker = pytest.mark.parametrize("broker", ["warren"], indirect=True)
 
@@ -182,3 +189,84 @@ def test_replay_to_a_queue_that_is_not_there_says_to_declare_it(
     said = capsys.readouterr().err
     assert f"no queue '{queue}-nobody'" in said
     assert "declare it first" in said
+
+
+# -- replay that ends in between -----------------------------------------------------------------
+def rows_until(ledger: Path, queue: str, offset: int, event: Callable[[], Any]) -> Iterator[Any]:
+    """What the ledger holds; at that offset something happens."""
+    for row in Rows(Ledger.at(str(ledger)), queue, 0, None):
+        if row["offset"] == offset:
+            event()
+        yield row
+
+
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.client.blocking_replay._WINDOW", 2)
+
+
+@pytest.mark.usefixtures("few_at_once")
+def test_replay_to_a_queue_that_is_deleted_meanwhile_ends_and_says_so(
+    broker: TestBroker, ledger: Path, queue: str, channel: Channel, name: Callable[..., str]
+) -> None:
+    other = name("again")
+    channel.declare(other)
+    rows = rows_until(ledger, queue, 5, lambda: channel.call(spec.Queue.Delete(queue=other)))
+
+    with pytest.raises(ReplayStopped, match=f"queue '{other}' was deleted meanwhile") as stopped:
+        replay(rows, broker.url, other)
+
+    assert stopped.value.reached in (4, 5)
+    assert stopped.value.confirmed == stopped.value.reached
+    assert f"go on with --from {stopped.value.reached}" in str(stopped.value)
+
+
+@pytest.mark.usefixtures("few_at_once")
+def test_replay_whose_connection_breaks_says_how_far_it_got(
+    broker: TestBroker, ledger: Path, queue: str, channel: Channel, name: Callable[..., str]
+) -> None:
+    other = name("again")
+    channel.declare(other)
+    with Proxy(broker.host, broker.port) as proxy:
+        with pytest.raises(ReplayStopped) as stopped:
+            replay(rows_until(ledger, queue, 5, proxy.cut), proxy.url, other)
+        reached = stopped.value.reached
+        assert reached in (3, 4, 5)
+        assert stopped.value.confirmed == reached
+        given = ["ledger", "replay", str(ledger), queue, "--uri", proxy.url, "--to", other, "--yes"]
+        assert main([*given, "--from", str(reached)]) == 0
+
+    bodies = [int(body) for body in channel.drain(other)]
+    assert bodies[:reached] == list(range(reached))
+    assert bodies[-(8 - reached) :] == list(range(reached, 8))
+
+
+@pytest.mark.usefixtures("few_at_once")
+def test_replay_to_a_queue_that_is_full_says_how_far_it_got(
+    broker: TestBroker, ledger: Path, queue: str, channel: Channel, name: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    other = name("again")
+    channel.declare(other, arguments={"x-max-length": 3, "x-overflow": "reject-publish"})
+    given = ["ledger", "replay", str(ledger), queue, "--uri", broker.url, "--to", other, "--yes"]
+
+    assert main(given) == 1
+
+    assert "a queue is full" in (said := capsys.readouterr().err)
+    assert "go on with --from" in said
+
+
+def test_replay_whose_ledger_fails_says_how_far_it_got(
+    broker: TestBroker, ledger: Path, queue: str, channel: Channel, name: Callable[..., str]
+) -> None:
+    other = name("again")
+    channel.declare(other)
+
+    def forget() -> None:
+        raise LedgerUnusable("there", "it is gone")
+
+    with pytest.raises(ReplayStopped, match="there can't be read: it is gone; 5 messages") as told:
+        replay(rows_until(ledger, queue, 5, forget), broker.url, other)
+
+    assert told.value.reached == 5
+    assert channel.count(other) == 5

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import base64
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import wraps
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from warren.cli import output
+from warren.cli.ledger_rows import Rows, looks
 from warren.cli.options import JSON, confirmed
 from warren.cli.output import Column
-from warren.errors import ConfigError, LedgerDamaged, LedgerUnusable, NotFound
+from warren.errors import ConfigError, LedgerUnusable, NotFound
 
 if TYPE_CHECKING:
-    from warren.spark.ledger.ledger import Ledger, Shelf
+    from warren.spark.ledger.ledger import Ledger
     from warren.spark.ledger.segment import Segment
 
 _SEGMENTS = (
@@ -121,82 +120,6 @@ def _open(options: argparse.Namespace) -> tuple[Ledger, list[str]]:
     return ledger, ["ledger.json is missing: put it back, or no query can use this ledger"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What is where a segment should be."""
-
-    queue: str
-    start: int
-    #: None: it can't be read.
-    segment: Segment | None
-    #: What is wrong with it; "" if nothing is.
-    damage: str
-    #: Where the one before it ends; None if that is not known.
-    before: int | None
-
-    @property
-    def gap(self) -> str:
-        """What is wrong between the one before it and this one; "" if nothing is."""
-        if self.before is None or self.before == self.start:
-            return ""
-        if self.before < self.start:
-            return f"queue '{self.queue}': nothing from offset {self.before} to {self.start}"
-        return f"queue '{self.queue}': segments overlap from {self.start} to {self.before}"
-
-    def wrong(self, until: int | None = None) -> list[str]:
-        """All that is wrong before that offset."""
-        begins = self.start if self.before is None else min(self.start, self.before)
-        gap = self.gap if until is None or begins < until else ""
-        damage = self.damage if until is None or self.start < until else ""
-        return [line for line in (gap, damage) if line]
-
-
-def _look(ledger: Ledger, stem: str, shelf: Shelf, first: int = 0) -> Iterator[_Look]:
-    """Read segments of a queue, one by one. One that is forgotten meanwhile is left out."""
-    from warren.spark.ledger.ledger import MISSING
-    from warren.spark.ledger.names import SEGMENT, name_of, queue_of
-
-    queue, missing = queue_of(stem), shelf.missing
-    end: int | None = None
-    for start in [*shelf.starts[first:], *missing]:
-        segment, damage = None, ""
-        try:
-            segment = ledger.read_stem(stem, start)
-            if segment is None and start in missing:
-                damage = f"{name_of(stem, start, SEGMENT)}: {MISSING}"
-        except (LedgerDamaged, LedgerUnusable) as error:
-            damage = f"{name_of(stem, start, SEGMENT)}: {error.reason}"
-        if segment is not None or damage:
-            yield _Look(queue, start, segment, damage, end)
-        end = segment.end if segment is not None else None
-
-
-def _rows_of(ledger: Ledger, options: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows of a queue's range, and what is wrong there."""
-    from warren.spark.ledger.names import stem_of
-
-    first, until = options.first, options.until
-    if first < 0:
-        raise ConfigError("--from", f"{first} is no offset: the first is 0")
-    if until is not None and until <= first:
-        raise ConfigError("--until", f"{until} is not behind {first}, where the range begins")
-    shelf = ledger.shelves().of(options.queue)
-    if not shelf.starts and not shelf.missing:
-        raise ConfigError("QUEUE", f"the ledger holds nothing of queue '{options.queue}'")
-    # A segment reaches to the next one at most.
-    begin = max((at for at, start in enumerate(shelf.starts) if start <= first), default=0)
-    rows: list[dict[str, Any]] = []
-    wrong: list[str] = []
-    for look in _look(ledger, stem_of(options.queue), shelf, begin):
-        wrong += look.wrong(until)
-        if until is not None and look.start >= until:
-            break
-        if look.segment is not None:
-            found = look.segment.batch.to_pylist()
-            rows += [row for row in found if first <= row["offset"] < (until or inf)]
-    return rows, wrong
-
-
 def _tell(wrong: Sequence[str]) -> int:
     """Say what is wrong beside what is shown; the exit code."""
     for line in wrong:
@@ -209,7 +132,7 @@ def _ls(options: argparse.Namespace) -> int:
     ledger, wrong = _open(options)
     rows = []
     for stem, shelf in sorted(ledger.shelves().items()):
-        for look in _look(ledger, stem, shelf):
+        for look in looks(ledger, stem, shelf):
             if look.segment is not None:
                 rows.append(_about(look.queue, look.segment, look.start in shelf.settled))
             else:
@@ -238,33 +161,43 @@ def _about(queue: str, segment: Segment, settled: bool) -> dict[str, Any]:
     }
 
 
+def _rows(ledger: Ledger, options: argparse.Namespace) -> Rows:
+    return Rows(ledger, options.queue, options.first, options.until)
+
+
 def _show(options: argparse.Namespace) -> int:
     ledger, wrong = _open(options)
-    found, missing = _rows_of(ledger, options)
-    rows = []
-    for row in found:
-        body: bytes = row["body"]
-        try:
-            text = body.decode()
-        except UnicodeDecodeError:
-            text = "base64:" + base64.b64encode(body).decode()
-        for name in ("timestamp", "received_at"):
-            row[name] = row[name].isoformat() if row[name] is not None else None
-        headers = row["headers"]
-        row["headers"] = dict(headers) if headers is not None else None
-        rows.append({**row, "body": text if options.json else output.clean(text)[:_BODY_SHOWN]})
+    rows = _rows(ledger, options)
     if options.json:
-        output.say_json(rows)
+        output.say_json_rows(_shown(row) for row in rows)
     else:
-        output.table(rows, _ROWS, none="no messages")
-    return _tell(wrong + missing)
+        output.long_table(map(_brief, map(_shown, rows)), _ROWS, none="no messages")
+    return _tell(wrong + rows.wrong)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as JSON can say it."""
+    body: bytes = row["body"]
+    try:
+        row["body"] = body.decode()
+    except UnicodeDecodeError:
+        row["body"] = "base64:" + base64.b64encode(body).decode()
+    for name in ("timestamp", "received_at"):
+        row[name] = row[name].isoformat() if row[name] is not None else None
+    headers = row["headers"]
+    row["headers"] = dict(headers) if headers is not None else None
+    return row
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "body": output.clean(row["body"])[:_BODY_SHOWN]}
 
 
 def _verify(options: argparse.Namespace) -> int:
     ledger, wrong = _open(options)
     good = rows = in_doubt = damaged = gaps = 0
     for stem, shelf in sorted(ledger.shelves().items()):
-        for look in _look(ledger, stem, shelf):
+        for look in looks(ledger, stem, shelf):
             wrong += look.wrong()
             gaps, damaged = gaps + bool(look.gap), damaged + bool(look.damage)
             if look.segment is not None:
@@ -287,25 +220,26 @@ def _replay(options: argparse.Namespace) -> int:
     from warren.spark.ledger.replay import replay
 
     ledger, wrong = _open(options)
-    rows, missing = _rows_of(ledger, options)
-    _tell(wrong + missing)
-    if missing and not options.incomplete:
+    rows = _rows(ledger, options)
+    count = rows.count()
+    _tell(wrong + rows.wrong)
+    if rows.wrong and not options.incomplete:
         raise ConfigError(
             "QUEUE",
             "not all messages are there, so nothing was published: choose a range with --from and "
             "--until, or publish what is there with --incomplete",
         )
     to = options.to or options.queue
-    if not rows:
+    if not count:
         output.say("no messages")
         return 0
-    if not confirmed(options, f"Publish {len(rows)} messages to queue '{to}'?"):
+    if not confirmed(options, f"Publish {count} messages to queue '{to}'?"):
         return 1
     try:
-        count = replay(rows, options.uri, to)
+        published = replay(rows.again(), options.uri, to)
     except NotFound as error:
         option = "--to" if options.to else "QUEUE"
         remedy = "declare it first (`warren queues declare`), or name another with --to"
         raise ConfigError(option, f"{error}: {remedy}") from None
-    output.say(f"{count} messages published to queue '{to}', all confirmed")
+    output.say(f"{published} messages published to queue '{to}', all confirmed")
     return 0

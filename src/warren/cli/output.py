@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from warren.errors import ConfigError
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Row = Mapping[str, Any]
+#: Rows of a long table that are written together.
+_PART = 1_000
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,15 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def say_json_rows(rows: Iterable[Any]) -> None:
+    """The same of a list that may be long: each of its rows when it comes."""
+    before = "[\n"
+    for row in rows:
+        sys.stdout.write(before + indent(json.dumps(row, indent=2), "  "))
+        before = ",\n"
+    print("\n]" if before == ",\n" else "[]")
+
+
 def _printable(text: str) -> str:
     """What standard output can take, whatever its encoding is."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -151,16 +164,39 @@ def table(
         say(none, "dim")
 
 
-def _plain_table(cells: list[list[str]], columns: Sequence[Column]) -> None:
-    lines = [[column.title.replace(" ", "_").upper() for column in columns]]
-    lines += [[cell or "-" for cell in row] for row in cells]
+def long_table(rows: Iterable[Row], columns: Sequence[Column], *, none: str = "") -> None:
+    """A table of rows that may be very many: it is written part by part, as they come.
+
+    Columns are as wide as the parts so far need; on a terminal each part has its heading.
+    """
+    rows, widths, begins = iter(rows), None, True
+    while (part := list(islice(rows, _PART))) or begins:
+        begins = False
+        if is_terminal():
+            table(part, columns, none=none)
+        else:
+            cells = [[shown(c.value(row), c.kind) for c in columns] for row in part]
+            widths = _plain_table(cells, columns, widths)
+
+
+def _plain_table(
+    cells: list[list[str]], columns: Sequence[Column], before: list[int] | None = None
+) -> list[int]:
+    """``before``: the widths of the part before this one, which had the heading. Says its own."""
+    heading = [column.title.replace(" ", "_").upper() for column in columns]
+    lines = [[cell or "-" for cell in row] for row in cells]
+    if before is None:
+        lines.insert(0, heading)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    if before is not None:
+        widths = list(map(max, widths, before))
     for line in lines:
         parts = (
             cell.rjust(width) if column.is_right else cell.ljust(width)
             for cell, width, column in zip(line, widths, columns, strict=True)
         )
         print(_printable("  ".join(parts).rstrip()))
+    return widths
 
 
 def _rich_table(cells: list[list[str]], columns: Sequence[Column], kept: list[int] | None) -> None:

@@ -14,7 +14,7 @@
                                       MechanismRefused  TlsFailed  NotAmqp
         ConnectionLost  ConnectionClosed  ChannelClosed  NoChannelLeft  ConsumerCancelled
         PublishFailed                 Nacked  Unroutable  Unconfirmed  PublisherBlocked
-                                      RowRefused
+                                      RowRefused  ReplayStopped
       ManagementError                 a call to a management API that came to nothing
         ApiUnreachable  ApiTimedOut  ApiUntrusted  NotManagement  ApiLoginRefused
         OtherBroker  ApiRefused (ApiMissing)  TopologyHalfDone
@@ -81,6 +81,7 @@ from warren.errors.client import (
     NotAmqp,
     PublisherBlocked,
     PublishFailed,
+    ReplayStopped,
     RowRefused,
     TlsFailed,
     Unconfirmed,
@@ -253,6 +254,7 @@ __all__ = [
     "ReadTooOld",
     "Refusal",
     "Reject",
+    "ReplayStopped",
     "ResourceError",
     "ResourceLocked",
     "Retry",

@@ -225,3 +225,25 @@ class PublisherBlocked(PublishFailed):
             f"the broker has taken no messages for {self.waited_s:.0f} s ({self.reason}): free "
             "its memory or disk, by consuming for example, and publish again"
         )
+
+
+class ReplayStopped(PublishFailed):
+    """Publishing what a ledger holds ended before its last message.
+
+    ``reached``: each message before this offset is confirmed; None if nothing was published.
+    """
+
+    def __init__(self, queue: str, reason: str, confirmed: int, reached: int | None) -> None:
+        super().__init__(queue, reason, confirmed, reached)
+        self.queue, self.reason = queue, reason
+        self.confirmed, self.reached = confirmed, reached
+
+    def __str__(self) -> str:
+        if self.reached is None:
+            return f"{self.reason}; nothing was published to queue '{self.queue}'"
+        return (
+            f"{self.reason}; {self.confirmed} messages were published to queue '{self.queue}' and "
+            f"confirmed, among them all before offset {self.reached}: go on with --from "
+            f"{self.reached} (messages from there on that were on their way, a thousand at most, "
+            "may be in the queue as well)"
+        )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,12 +185,88 @@ def test_replay_publishes_what_is_there_if_it_is_told_so(
     ledger: Ledger, run: Run, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file_of(ledger, 3).unlink()
-    monkeypatch.setattr("warren.spark.ledger.replay.replay", lambda rows, *_: len(rows))
+    monkeypatch.setattr("warren.spark.ledger.replay.replay", lambda rows, *_: len(list(rows)))
 
     code, out, _ = run("replay", "q", "--uri", NOWHERE, "--yes", *asked)
 
     assert code == 0
     assert f"{6 if '--incomplete' in asked else 3} messages published" in out
+
+
+# -- more than there is memory for ----------------------------------------------------------------
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where each segment begins that was read."""
+    starts: list[int] = []
+    read = Ledger.read_stem
+
+    def counted(ledger: Ledger, stem: str, start: int) -> object:
+        starts.append(start)
+        return read(ledger, stem, start)
+
+    monkeypatch.setattr(Ledger, "read_stem", counted)
+    return starts
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_show_prints_a_segment_before_it_reads_the_next(
+    ledger: Ledger, run: Run, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    read, stdout, printed = Ledger.read_stem, StringIO(), []
+
+    def watched(ledger: Ledger, stem: str, start: int) -> object:
+        told = stdout.getvalue()
+        printed.append(sum(str(offset) in told for offset in range(100, 109)))
+        return read(ledger, stem, start)
+
+    for start in (100, 103, 106):
+        ledger.write(segment("q", start))
+    monkeypatch.setattr("warren.cli.output._PART", 1)
+    monkeypatch.setattr(Ledger, "read_stem", watched)
+    monkeypatch.setattr(sys, "stdout", stdout)
+
+    run("show", "q", "--from", "100", *more)
+
+    assert printed == [0, 3, 6]
+
+
+def test_replay_counts_first_and_then_reads_each_segment_when_it_is_published(
+    ledger: Ledger, run: Run, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[int, int]] = []
+
+    def replay(rows: Iterator[dict[str, Any]], *_: str) -> int:
+        counted = list(reads)
+        published.extend((row["offset"], len(reads) - len(counted)) for row in rows)
+        assert counted == [0, 3, 6]
+        return len(published)
+
+    monkeypatch.setattr("warren.spark.ledger.replay.replay", replay)
+
+    code, out, _ = run("replay", "q", "--uri", NOWHERE, "--yes", "--from", "2", "--until", "7")
+
+    assert code == 0
+    assert published == [(2, 1), (3, 2), (4, 2), (5, 2), (6, 3)]
+    assert "5 messages published" in out
+
+
+def test_replay_ends_at_a_segment_that_was_forgotten_since_it_was_counted(
+    ledger: Ledger, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[int] = []
+
+    def replay(rows: Iterator[dict[str, Any]], *_: str) -> int:
+        ledger.prune({"q": 3}, older_than=float("inf"))
+        published.extend(row["offset"] for row in rows)
+        return len(published)
+
+    monkeypatch.setattr("warren.spark.ledger.replay.replay", replay)
+
+    code, out, err = run("replay", "q", "--uri", NOWHERE, "--yes")
+
+    assert code == 2
+    assert "forgotten the rows from offset 0 on meanwhile" in err
+    assert (published, out) == ([], "")
 
 
 # -- the ledger as a whole -----------------------------------------------------------------------

@@ -53,6 +53,32 @@ def test_a_pipe_gets_aligned_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "NAME  READY\nb      1200\na         -\nc         7\n"
 
 
+def test_a_long_table_looks_as_a_short_one_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.cli.output._PART", 2)
+    output.long_table(iter([*ROWS, *ROWS]), COLUMNS)
+    long = capsys.readouterr().out
+    output.table([*ROWS, *ROWS], COLUMNS)
+    assert long == capsys.readouterr().out
+
+    for rows in ([], ROWS):
+        output.long_table(iter(rows), COLUMNS)
+        output.table(rows, COLUMNS)
+        said = capsys.readouterr().out
+        assert said == said[: len(said) // 2] * 2
+
+
+@pytest.mark.parametrize("rows", [[], [{"a": [1, "x\n"], "b": {}}], [1, {"a": None}]])
+def test_json_of_a_long_list_is_that_of_a_short_one(
+    rows: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output.say_json_rows(iter(rows))
+    long = capsys.readouterr().out
+    output.say_json(rows)
+    assert long == capsys.readouterr().out
+
+
 def test_columns_go_by_title_or_by_field() -> None:
     for name in ("ready", "messages_ready"):
         assert output.chosen(ROWS, COLUMNS, f"name, {name}") == COLUMNS

@@ -64,6 +64,14 @@ class Segment:
         """Octets of all bodies together."""
         return int(pc.sum(pc.binary_length(self.batch.column("body"))).as_py() or 0)
 
+    def within(self, first: int, until: int | None) -> pa.RecordBatch:
+        """Its rows from one offset to another."""
+        offsets = self.batch.column("offset")
+        wanted = pc.greater_equal(offsets, first)
+        if until is not None:
+            wanted = pc.and_(wanted, pc.less(offsets, until))
+        return self.batch.filter(wanted)
+
 
 # -- writing -------------------------------------------------------------------------------------
 def encode_segments(segments: Sequence[Segment]) -> bytearray:
