@@ -429,7 +429,6 @@ def test_a_schema_picks_columns(query: Query, channel: Channel, queue: str) -> N
     assert [tuple(row) for row in frame.collect()] == [(b"0", queue), (b"1", queue)]
 
 
-@on_one_broker
 def test_peek_looks_and_leaves(query: Query, channel: Channel, queue: str) -> None:
     publish(channel, queue, range(5))
 

@@ -79,13 +79,16 @@ def _seen(options: SourceOptions, wanted: Range) -> Deliveries:
         # They were ready when the read was planned: the active consumer is another.
         raise QueueBusy(wanted.queue, options.drain_timeout_s)
     if tap.full:
-        log.warning(
-            "of queue '%s' only the first %d messages are shown: they are %d MiB already",
-            wanted.queue,
-            len(tap.took),
-            _MOST_BYTES >> 20,
-        )
+        _tell_cut(wanted, tap.took, f"they are {_MOST_BYTES >> 20} MiB already")
+    elif len(tap.took) >= _MOST_PEEKED and wanted.end - wanted.start > _MOST_PEEKED:
+        _tell_cut(wanted, tap.took, "AMQP has no number for more that are out at once")
     return tap.took
+
+
+def _tell_cut(wanted: Range, took: Deliveries, why: str) -> None:
+    log.warning(
+        "of queue '%s' only the first %d messages are shown: %s", wanted.queue, len(took), why
+    )
 
 
 def _refused(queue: str, refusal: WarrenError | None) -> WarrenError:

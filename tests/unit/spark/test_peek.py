@@ -56,6 +56,24 @@ def test_a_look_at_large_messages_ends_before_they_are_too_many(
     assert [int(message.body[:4]) for message in model.queue.ready] == list(range(100))
 
 
+@pytest.mark.parametrize(("ready", "told"), [(7, True), (5, False)])
+def test_a_look_at_many_messages_says_that_it_shows_the_first_only(
+    model: Model,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    ready: int,
+    told: bool,
+) -> None:
+    monkeypatch.setattr("warren.spark.peek._MOST_PEEKED", 5)
+    for number in range(ready):
+        model.queue.publish(b"%d" % number)
+
+    assert [int(body) for body in shown(model)] == list(range(5))
+
+    assert ("of queue 'q' only the first 5 messages are shown" in caplog.text) == told
+    assert len(model.queue.ready) == ready
+
+
 def test_all_messages_are_shown_that_are_not_too_large(
     model: Model, caplog: pytest.LogCaptureFixture
 ) -> None:
