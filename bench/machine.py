@@ -10,23 +10,24 @@ from pathlib import Path
 from bench.load.process import ROOT
 
 
-def describe() -> dict[str, str | int]:
+def describe(*more: str) -> dict[str, str | int]:
+    """``more``: folders that the result depends on, too."""
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "commit": commit(),
+        "commit": commit(*more),
     }
 
 
-def commit() -> str:
+def commit(*more: str) -> str:
     """The short commit, with ``-dirty`` when the sources differ from it; kept results are none."""
     head = _git("rev-parse", "--short", "HEAD")
     if not head:
         return "uncommitted"
-    sources = ("src", "bench", ":!bench/results")
+    sources = ("src", "bench", *more, ":!bench/results")
     return f"{head}-dirty" if _git("status", "--porcelain", "--", *sources) else head
 
 

@@ -1,20 +1,22 @@
-"""Kept results of groups, frameworks and Spark, as tables on the pages that show them.
+"""Kept results of groups, frameworks, Spark and the proof of exactly once, as tables on pages.
 
     python -m bench.pages       writes the tables into README.md and the guide anew
 
 A page has a place for a table: ``<!-- bench groups FILE -->`` to ``<!-- /bench groups -->``. It
-names the kept result that its figures are from.
+names the kept result that its figures are from; the proof's names one for each of its rows. Where
+nothing is kept, a place names none, and what stands there is left as it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench import proof
 from bench.load.process import ROOT
 from bench.report import RESULTS, as_text
 
@@ -24,8 +26,10 @@ PAGES = (
     ROOT / "docs/guide/handlers.md",
     ROOT / "docs/guide/spark.md",
 )
+KINDS = f"groups|frameworks|source|sink|{proof.KIND}"
 PLACE = re.compile(
-    r"<!-- bench (groups|frameworks|source|sink) (\S*) -->\n.*?<!-- /bench \1 -->", re.DOTALL
+    rf"<!-- bench ({KINDS}) ((?:\S+ )*)-->\n.*?<!-- /bench \1 -->",
+    re.DOTALL,
 )
 NAMES = {"rabbitmq": "RabbitMQ", "warren": "warren"}
 Result = dict[str, Any]
@@ -41,8 +45,16 @@ def keep(kind: str, name: str, result: Result) -> Path:
     return path
 
 
-def newest(kind: str) -> Path | None:
-    return max((RESULTS / kind).glob("*.json"), default=None)
+def newest(kind: str) -> list[Path]:
+    """The kept result that is to be shown; of the proof, that of each configuration."""
+    names = [f"*-{each}" for each in proof.CONFIGURATIONS] if kind == proof.KIND else ["*"]
+    found = (max((RESULTS / kind).glob(f"{name}.json"), default=None) for name in names)
+    return [path for path in found if path is not None]
+
+
+def named(found: re.Match[str]) -> list[Path]:
+    """The kept results that a place names."""
+    return [RESULTS / found[1] / name for name in found[2].split()]
 
 
 def load(path: Path) -> Result:
@@ -80,7 +92,7 @@ def groups_table(result: Result) -> Table:
 
 def groups_markdown(path: Path) -> str:
     result = load(path)
-    return f"{_markdown(groups_table(result))}\n\n{_caption(path, result)}"
+    return f"{_markdown(groups_table(result))}\n\n{_caption([path], [result])}"
 
 
 # -- frameworks ----------------------------------------------------------------------------------
@@ -113,7 +125,7 @@ def frameworks_text(result: Result) -> str:
 
 def frameworks_markdown(path: Path) -> str:
     result = load(path)
-    return f"{_markdown(frameworks_table(result))}\n\n{_caption(path, result)}"
+    return f"{_markdown(frameworks_table(result))}\n\n{_caption([path], [result])}"
 
 
 # -- Spark ---------------------------------------------------------------------------------------
@@ -122,42 +134,64 @@ def spark_markdown(path: Path) -> str:
     result = load(path)
     headings, *lines = result["table"]
     shown = [headings, *(line for line in lines if line[3] or not line[1].endswith("/s"))]
-    return f"{_markdown(shown)}\n\n{_caption(path, result)}"
+    return f"{_markdown(shown)}\n\n{_caption([path], [result])}"
+
+
+# -- exactly once --------------------------------------------------------------------------------
+def proof_markdown(*paths: Path) -> str:
+    results = [load(path) for path in paths]
+    lines = _markdown(proof.table(results), proof.RULE)
+    return f"{lines}\n\n{_caption(paths, results)}"
 
 
 # -- pages ---------------------------------------------------------------------------------------
-SHOW: dict[str, Callable[[Path], str]] = {
+SHOW: dict[str, Callable[..., str]] = {
     "groups": groups_markdown,
     "frameworks": frameworks_markdown,
     "source": spark_markdown,
     "sink": spark_markdown,
+    proof.KIND: proof_markdown,
 }
 
 
-def place(kind: str, path: Path) -> str:
+def place(kind: str, paths: Sequence[Path]) -> str:
     """A table with the marks around it."""
-    return f"<!-- bench {kind} {path.name} -->\n{SHOW[kind](path)}\n<!-- /bench {kind} -->"
+    names = " ".join(path.name for path in paths)
+    return f"<!-- bench {kind} {names} -->\n{SHOW[kind](*paths)}\n<!-- /bench {kind} -->"
 
 
 def with_newest(text: str) -> str:
     def fill(found: re.Match[str]) -> str:
-        path = newest(found[1])
-        return found[0] if path is None else place(found[1], path)
+        paths = newest(found[1])
+        return place(found[1], paths) if paths else found[0]
 
     return PLACE.sub(fill, text)
 
 
-def _markdown(table: Table) -> str:
-    rule = ["---", *("--:" for _ in table[0][1:])]
+def _markdown(table: Table, rule: Sequence[str] = ()) -> str:
+    rule = rule or ["---", *("--:" for _ in table[0][1:])]
     return "\n".join("| " + " | ".join(line) + " |" for line in [table[0], rule, *table[1:]])
 
 
-def _caption(path: Path, result: Result) -> str:
-    about = result["machine"]
-    parts = (f"{about['cpu']}, {about['cores']} cores", f"Python {about['python']}")
-    others = result["load"][0] > 2 * about["cores"]  # our own processes keep the cores busy, too
-    load = (f"the machine had other work (load {result['load'][0]:.0f})",) if others else ()
-    return "; ".join((*parts, f"commit {about['commit']}", path.name[:10], *load))
+def _caption(paths: Sequence[Path], results: Sequence[Result]) -> str:
+    """What they were measured on; where they differ in something, all that it was."""
+    machines = [result["machine"] for result in results]
+    parts = [
+        _each("", (f"{about['cpu']}, {about['cores']} cores" for about in machines)),
+        _each("Python ", (about["python"] for about in machines)),
+        _each("RabbitMQ ", (result.get("versions", {}).get("rabbitmq", "") for result in results)),
+        _each("commit ", (about["commit"] for about in machines)),
+        _each("", (path.name[:10] for path in paths)),
+    ]
+    for about, result in zip(machines, results, strict=True):
+        if result["load"][0] > 2 * about["cores"]:  # our own processes keep the cores busy, too
+            parts.append(f"the machine had other work (load {result['load'][0]:.0f})")
+    return "; ".join(part for part in parts if part)
+
+
+def _each(name: str, values: Iterable[str]) -> str:
+    known = [value for value in dict.fromkeys(values) if value]
+    return name + ", ".join(known) if known else ""
 
 
 def main() -> None:

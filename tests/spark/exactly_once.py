@@ -30,6 +30,7 @@ from tests.spark import exactly_once_load as load
 from tests.spark.exactly_once_brokers import TARGETS, Target, Warren
 from tests.spark.exactly_once_faults import Faults
 from tests.spark.exactly_once_load import Source
+from tests.spark.exactly_once_result import QUEUES, Record
 from tests.spark.exactly_once_stage import Stage
 from tests.spark.exactly_once_steps import PRUNED, RULES, rules_used
 from tests.support.eventually import eventually
@@ -214,10 +215,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--queues", type=int, default=5)
+    parser.add_argument("--queues", type=int, default=QUEUES)
     parser.add_argument("--broker", choices=TARGETS, default="warren")
     parser.add_argument("--cluster", action="store_true", help="Spark on a standalone cluster")
     parser.add_argument("--only", default="", help="kinds of kills, separated by commas")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the result in bench/results, for the README"
+    )
     options = parser.parse_args()
     run = Run.begin()
     try:
@@ -231,13 +235,17 @@ def _prove(options: argparse.Namespace) -> int:
 
     master = spark_cluster.cluster().url if options.cluster else LOCAL
     print(f"seed {options.seed}", flush=True)
+    record = Record(options)
     with tempfile.TemporaryDirectory() as folder:
         target = TARGETS[options.broker](Path(folder))
         settings = {"seed": options.seed, "queues": options.queues, "master": master}
         with Harness(Path(folder), target=target, **settings) as harness:
+            record.note_version(options.broker, target.urls[0])
             kinds = [kind for kind in options.only.split(",") if kind] or harness.faults.kinds
             verdict = soak(harness, options.kills, kinds)
     _tell(verdict)
+    if options.keep:
+        print(f"kept in {record.keep(verdict)}")
     return 0 if verdict.good else 1
 
 
