@@ -71,6 +71,8 @@ class Report:
 
     def __init__(self, name: str, **about: Any) -> None:
         self._name, self._began = name, time.monotonic()
+        #: Of the brokers that were measured.
+        self.versions: dict[str, str] = {}
         self._about = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine.describe(),
@@ -92,6 +94,7 @@ class Report:
         when, commit = self._about["when"].replace(":", "")[:17], self._about["machine"]["commit"]
         kept = {
             **self._about,
+            "versions": {name: each for name, each in self.versions.items() if each},
             "seconds": round(time.monotonic() - self._began),
             "table": [HEADINGS, *(line.cells() for line in lines)],
             "figures": [

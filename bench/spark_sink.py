@@ -165,6 +165,7 @@ def main() -> int:
     with launchers(options.broker or ("warren", "rabbitmq")) as brokers:
         for launcher in brokers:
             running = launcher.start()
+            report.versions[launcher.name] = running.version
             try:
                 say = partial(_say_on, report, launcher.name)
                 found[launcher.name] = measure(spark, running.url, options, say)

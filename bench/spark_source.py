@@ -432,6 +432,7 @@ def main() -> int:
         spark = Spark(Path(folder))
         for broker in started:
             running = broker.start()
+            report.versions[broker.name] = running.version
             try:
                 say = partial(_say_on, report, broker.name)
                 by_broker[broker.name] = measure(options, spark, running.url, say)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import pages
 from bench.spark_report import Bar, Line, Report
 from bench.timed_ledger import TimedLedger
 from warren.client.blocking_reader import Deliveries
@@ -76,3 +77,17 @@ def test_all_that_a_ledger_does_is_counted(tmp_path: Path) -> None:
     took()
 
     assert all(before < after for before, after in pairwise(taken))
+
+
+def test_the_versions_of_the_brokers_are_kept_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.pages.RESULTS", tmp_path)
+    report = Report("source")
+    report.versions |= {"warren": "", "rabbitmq": "3.10.8"}
+
+    report.end([Line("share", "ratio", {"warren": 0.8})], keep=True)
+
+    (path,) = pages.newest("source")
+    assert pages.load(path)["versions"] == {"rabbitmq": "3.10.8"}
+    assert "; RabbitMQ 3.10.8; commit" in pages.spark_markdown(path)
