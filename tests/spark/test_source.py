@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import tables
@@ -437,3 +437,23 @@ def test_peek_looks_and_leaves(query: Query, channel: Channel, queue: str) -> No
     assert bodies(frame) == bodies(frame) == list(range(5))
     eventually(lambda: channel.count(queue) == 5)
     assert bodies(batch(query, queue)) == list(range(5))
+
+
+@on_one_broker
+@pytest.mark.parametrize(
+    ("schema", "given", "told"),
+    [
+        ("body BINARY", {"ledgers": "/nowhere"}, "did you mean 'ledger'"),
+        ("bodies BINARY", {"ledger": "/nowhere"}, "'bodies'"),
+    ],
+)
+def test_with_a_schema_of_the_users_a_slip_is_told_when_the_query_begins(
+    query: Query, schema: str, given: dict[str, str], told: str
+) -> None:
+    """Spark asks for nothing before that."""
+    reader = query.spark.readStream.format("rabbitmq").schema(schema)
+    rows = reader.options(url=query.uri, queues="q", **given).load()
+
+    running = query.start(rows, availableNow=True)
+    with pytest.raises(StreamingQueryException, match=told):
+        running.awaitTermination(120)

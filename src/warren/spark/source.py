@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from warren.errors import ConfigError
+from warren.errors import ConfigError, WarrenError
 from warren.spark.ahead import AHEAD, ahead
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.runs import run_of
@@ -43,12 +43,24 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        self._options = SourceOptions.parse(given)
-        self._selection = Selection(schema)
         self._driver: Driver | None = None
+        self._refused: WarrenError | None = None
+        # With a schema of the user's, load() has not looked. And Spark (4.3) loses what is raised
+        # here, for it then stops a reader that it has not got: so it is told when it asks.
+        try:
+            self._parsed = SourceOptions.parse(given)
+            self._selection = Selection(schema)
+        except WarrenError as error:
+            self._refused = error
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_driver": None}
+
+    @property
+    def _options(self) -> SourceOptions:
+        if self._refused is not None:
+            raise self._refused
+        return self._parsed
 
     @property
     def driver(self) -> Driver:
