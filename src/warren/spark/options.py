@@ -160,6 +160,7 @@ class Option:
     secret: bool = False
 
 
+_OVER = "instead of `uri`; beside one it holds for every broker that is named there"
 #: Where the broker is: the same for the source and the sink.
 CONNECTION: tuple[Option, ...] = (
     Option("uri", _filled, "`amqp://host:port/vhost`, or `amqps://`, with the "
@@ -168,9 +169,9 @@ CONNECTION: tuple[Option, ...] = (
     Option("url", _filled, "the same, which Spark hides: the one for "
            "`amqp://user:password@host:port/vhost`",
            secret=True),
-    Option("host", _filled, "instead of `uri`", "127.0.0.1"),
-    Option("port", whole(1, 65_535), "instead of `uri`", shown="5672, with TLS 5671"),
-    Option("vhost", _text, "instead of `uri`", "/"),
+    Option("host", _filled, _OVER, "127.0.0.1"),
+    Option("port", whole(1, 65_535), _OVER, shown="5672, with TLS 5671"),
+    Option("vhost", _text, _OVER, "/"),
     Option("user", _filled, "instead of `uri`, or of the name in it", "guest"),
     Option("password", _text, "instead of `uri`, or of the password in it", "guest", secret=True),
     Option("heartbeat", whole(0), "seconds between signs of life; 0: none", 10),
@@ -185,7 +186,7 @@ CONNECTION: tuple[Option, ...] = (
 
 #: What the source knows besides.
 READING: tuple[Option, ...] = (
-    Option("queues", _text, "names separated by commas; `*` and `?` make a pattern"),
+    Option("queues", _text, "names separated by commas; `*`, `?` and `[` make a pattern"),
     Option("ledger", _ledger, "a folder, or a URI, that every executor can reach"),
     Option("managementUri", _filled, "where the management API is, for patterns and for users who "
            "may not configure the queues; several, separated by commas, are tried in order",
@@ -198,7 +199,8 @@ READING: tuple[Option, ...] = (
            shown="no limit"),
     Option("minPartitions", whole(1), "tasks to spread the queues over",
            shown="the cores, as far as they are [known](spark.md#on-a-cluster)"),
-    Option("prefetch", whole(1), "the most unacknowledged messages of one queue", 20_000),
+    Option("prefetch", whole(1, 65_535), "the most unacknowledged messages of one queue; AMQP has "
+           "no number above 65535", 20_000),
     Option("drainTimeoutMs", whole(1), "how long a drain waits for messages the broker "
            "announced", 5_000),
     Option("onMissingQueue", one_of("fail", "wait"), "a queue in the list that is not there",
@@ -394,7 +396,7 @@ class SourceOptions:
             max_messages=values["maxMessagesPerTrigger"],
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],
-            prefetch=min(values["prefetch"], 65_535),
+            prefetch=values["prefetch"],
             drain_timeout_s=values["drainTimeoutMs"] / 1000,
             wait_for_queues=values["onMissingQueue"] == "wait",
             retention_s=values["ledgerRetention"],

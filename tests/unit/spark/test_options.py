@@ -311,6 +311,17 @@ def test_a_port_that_can_not_be_is_refused(port: str, problem: str) -> None:
         parse(port=port)
 
 
+def test_a_prefetch_that_amqp_has_no_number_for_is_refused() -> None:
+    assert parse(prefetch="65535").prefetch == 65_535
+    with pytest.raises(ConfigError, match=r"^prefetch .*'65536' can't be used: must be at most"):
+        parse(prefetch="65536")
+
+
+def test_where_it_is_beside_a_uri_holds_for_every_broker_of_it() -> None:
+    given = parse(uri="amqp://one:1/a,amqps://two:2/b", host="mq", port="9", vhost="v").endpoints
+    assert [(each.host, each.port, each.vhost) for each in given] == [("mq", 9, "v")] * 2
+
+
 def test_sizes_and_spans_have_units() -> None:
     options = parse(maxBytesPerTrigger="64m", ledgerRetention="10m")
 
