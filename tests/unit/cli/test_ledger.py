@@ -286,6 +286,18 @@ def test_segments_without_ledger_json_are_shown_and_it_is_missed(
     assert shown in out
 
 
+@pytest.mark.parametrize("command", [["ls"], ["show", "q"], ["verify"]])
+def test_a_ledger_json_that_is_damaged_ends_a_command(
+    ledger: Ledger, run: Run, command: list[str]
+) -> None:
+    (Path(ledger.place) / "ledger.json").write_text("garbage")
+
+    code, out, err = run(*command)
+
+    assert (code, out) == (2, "")
+    assert "ledger.json" in err
+
+
 def test_a_path_that_is_a_file_is_told_in_words_for_who_reads(tmp_path: Path, run: Run) -> None:
     (tmp_path / "ledger").touch()
 
