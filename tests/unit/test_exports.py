@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import warren
+from warren import errors
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -47,3 +50,44 @@ def test_the_reference_names_nothing_that_is_not_public() -> None:
     told = set(re.findall(r"`warren\.([A-Za-z]\w*)(?![\w.])", PAGE.read_text()))
     packages = {path.stem for path in (ROOT / "src" / "warren").iterdir()}
     assert told - packages <= set(warren.__all__)
+
+
+# -- warren.spark --------------------------------------------------------------------------------
+def spark_names() -> list[str]:
+    """Read, not imported: it needs an extra."""
+    body = ast.parse((ROOT / "src" / "warren" / "spark" / "__init__.py").read_text()).body
+    (found,) = (each for each in body if isinstance(each, ast.Assign))
+    names: list[str] = ast.literal_eval(found.value)
+    return names
+
+
+@pytest.mark.parametrize("name", spark_names())
+def test_a_public_name_of_spark_is_in_the_reference_as_it_is_called(name: str) -> None:
+    spark = pytest.importorskip("warren.spark")
+    told = re.search(rf"^`warren\.spark\.{name}\((.*?)\)`$", PAGE.read_text(), re.MULTILINE)
+    assert told is not None
+    given = inspect.signature(getattr(spark, name)).parameters.values()
+    assert re.findall(r"\w+(?==|,|$)", re.sub(r"=[^,]*", "", told[1])) == [p.name for p in given]
+
+
+def test_the_reference_names_nothing_of_spark_that_is_not_public() -> None:
+    told = set(re.findall(r"`warren\.spark\.(\w+)", PAGE.read_text()))
+    assert told == set(spark_names())
+
+
+SPARK_ERRORS = [
+    each
+    for each in vars(errors.spark).values()
+    if isinstance(each, type) and each.__module__ == errors.spark.__name__
+]
+
+
+@pytest.mark.parametrize("error", SPARK_ERRORS, ids=lambda error: error.__name__)
+def test_an_error_of_spark_is_in_the_reference_with_its_attributes(
+    error: type[warren.WarrenError],
+) -> None:
+    line = re.search(rf"^\| [^|]*`{error.__name__}`.*$", PAGE.read_text(), re.MULTILINE)
+    assert line is not None
+    if "__init__" in vars(error):
+        for name in list(inspect.signature(error).parameters):
+            assert f"`{name}`" in line[0].rpartition("| ")[2]
