@@ -31,6 +31,8 @@ PLACE = re.compile(
     rf"<!-- bench ({KINDS}) ((?:\S+ )*)-->\n.*?<!-- /bench \1 -->",
     re.DOTALL,
 )
+#: A row of the source's results, and what a page calls it.
+_DRAIN, _DRAIN_SHOWN = "drain without Spark", "a drain, queues to ledger and Arrow, without Spark"
 NAMES = {"rabbitmq": "RabbitMQ", "warren": "warren"}
 Result = dict[str, Any]
 Table = list[Sequence[str]]
@@ -130,10 +132,12 @@ def frameworks_markdown(path: Path) -> str:
 
 # -- Spark ---------------------------------------------------------------------------------------
 def spark_markdown(path: Path) -> str:
-    """The figures of which something is asked, and all shares; the kept result has the rest."""
+    """The figures of which something is asked, all shares, and what a drain reaches that has no
+    Spark around it; the kept result has the rest."""
     result = load(path)
     headings, *lines = result["table"]
-    shown = [headings, *(line for line in lines if line[3] or not line[1].endswith("/s"))]
+    wanted = (line for line in lines if line[3] or not line[1].endswith("/s") or _DRAIN in line[0])
+    shown = [headings, *([line[0].replace(_DRAIN, _DRAIN_SHOWN), *line[1:]] for line in wanted)]
     return f"{_markdown(shown)}\n\n{_caption([path], [result])}"
 
 

@@ -91,3 +91,21 @@ def test_the_versions_of_the_brokers_are_kept_and_shown(
     (path,) = pages.newest("source")
     assert pages.load(path)["versions"] == {"rabbitmq": "3.10.8"}
     assert "; RabbitMQ 3.10.8; commit" in pages.spark_markdown(path)
+
+
+def test_a_page_shows_rates_that_have_a_goal_and_the_one_of_a_drain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.pages.RESULTS", tmp_path)
+    lines = [
+        Line("200 B: raw socket", "rate", {"warren": 9.0}),
+        Line("200 B: queues to Parquet", "rate", {"warren": 5.0}, Bar(at_least=1)),
+        Line("200 B: drain without Spark", "rate", {"warren": 7.0}),
+    ]
+    Report("source").end(lines, keep=True)
+
+    shown = pages.spark_markdown(*pages.newest("source"))
+
+    assert "raw socket" not in shown
+    assert "| 200 B: queues to Parquet | 5 /s |" in shown
+    assert "| 200 B: a drain, queues to ledger and Arrow, without Spark | 7 /s |" in shown
