@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -38,6 +38,33 @@ def _run(rows: DataFrame, folder: Path, given: Mapping[str, str]) -> None:
     query.explain(extended=True)
     print(query._jsq.streamingQuery().lastExecution().toString())
     print(query.recentProgress)
+
+
+def show_refusals(spark: SparkSession, folder: Path, given: Mapping[str, str]) -> None:
+    """Write and read with a password in ``uri``, which sessions of Spark's own don't hide."""
+    to = {"uri": given["url"], "routingKey": "out"}
+    rows = spark.range(1).selectExpr("string(id) AS body")
+    _show_refusal(rows.write.format("rabbitmq").options(**to).mode("append").save)
+
+    def begin(rows: DataFrame, name: str, sink: str, **options: str) -> None:
+        place = str(folder / "refused" / name)
+        writer = rows.writeStream.format(sink).option("checkpointLocation", place)
+        writer.options(**options).start().awaitTermination(60)
+
+    rate = spark.readStream.format("rate").load().selectExpr("string(value) AS body")
+    _show_refusal(lambda: begin(rate, "sink", "rabbitmq", **to))
+    reader = spark.readStream.format("rabbitmq").schema("body BINARY").option("queues", "in")
+    loaded = reader.options(uri=given["url"], ledger=str(folder / "refused" / "ledger")).load()
+    _show_refusal(lambda: begin(loaded, "source", "noop"))
+
+
+def _show_refusal(way: Callable[[], object]) -> None:
+    try:
+        way()
+    except PySparkException as error:
+        print("refused:", error)
+    else:
+        raise AssertionError("was not refused")
 
 
 def show_views(spark: SparkSession, folder: Path, given: Mapping[str, str]) -> None:
@@ -89,6 +116,7 @@ def main(kind: str, folder: Path, given: Mapping[str, str]) -> None:
     else:
         spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
     show_plans(spark, folder, given)
+    show_refusals(spark, folder, given)
     show_views(spark, folder, given)
     show_tables(spark, given)
     spark.stop()

@@ -165,6 +165,15 @@ def test_a_password_is_in_no_plan_progress_or_error(told: Told) -> None:
     assert SECRET not in told.text
 
 
+def test_a_password_in_a_uri_is_refused_before_a_file_could_have_it(told: Told) -> None:
+    """Nothing is left of it, either: the next test looks at all files."""
+    refused = re.findall(
+        r"refused: .*?call the option 'url', which Spark hides", told.text, re.DOTALL
+    )
+    assert len(refused) == 3
+    assert [path for path in told.files if path.startswith("refused/sink/")] != []
+
+
 def test_a_password_is_in_no_file_that_is_left(told: Told) -> None:
     for place in ("checkpoint/offsets/0", "ledger/ledger.json", "views/ledger.json", "events/"):
         assert [path for path in told.files if path.startswith(place)] != []
