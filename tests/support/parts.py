@@ -29,6 +29,7 @@ _TOGETHER = (
     "tests/spark/test_ledger_cli.py",
     "tests/spark/test_ledger_places.py",
     "tests/spark/test_queue_offsets.py",
+    "tests/spark/test_sink_tasks.py",
     "tests/spark/test_slow_spark.py",
     "tests/spark/test_source_connection.py",
     "tests/spark/test_source_queues.py",

@@ -151,6 +151,7 @@ class BlockingPublisher:
             Refusal: such as an exchange that is not there.
         """
         with self._idle.in_use:
+            self._raise_failure()
             if not self.unconfirmed:
                 self._moved_at, self._failing_since = time.monotonic(), None
             self._waiting.extend(messages)
@@ -158,8 +159,13 @@ class BlockingPublisher:
                 self._do(self._step)
 
     def finish(self) -> None:
-        """Return when every message is confirmed."""
+        """Return when every message is confirmed.
+
+        Raises:
+            What ``publish`` raises: also of what it has left unconfirmed.
+        """
         with self._idle.in_use:
+            self._raise_failure()
             while self._waiting or self._sent or self._nacked:
                 self._do(self._step)
 
@@ -196,6 +202,7 @@ class BlockingPublisher:
 
     def _step(self) -> None:
         link = self._connected()
+        self._raise_refusal()  # before a channel that is closed is written to
         if link.blocked_by is None and self._waiting and self._room() >= self._worth_sending():
             link.push(self._chunk(), self._watch)
         elif self._sent:
@@ -246,13 +253,23 @@ class BlockingPublisher:
         self._first_tag = 1
         self._moved_at = time.monotonic()
 
-    def _watch(self) -> None:
-        """Raise what was found out, or that something has lasted too long."""
+    def _raise_failure(self) -> None:
+        """Raise that a message came back. Its confirm follows, and then nothing is unconfirmed: who
+        heard both between two calls, for the heart reads there, would find all well."""
         if self._failure is not None:
             raise self._failure
-        channel, link, now = self._channel, self._link, time.monotonic()
+
+    def _raise_refusal(self) -> None:
+        """Raise what was refused, also between two calls."""
+        self._raise_failure()
+        channel = self._channel
         if channel is not None and not channel.is_open and channel.failure is not None:
             raise channel.failure
+
+    def _watch(self) -> None:
+        """Raise what was refused, or that something has lasted too long."""
+        self._raise_refusal()
+        link, now = self._link, time.monotonic()
         blocked_by = link.blocked_by if link is not None else None
         if blocked_by is not None:
             if self._blocked_since is None:

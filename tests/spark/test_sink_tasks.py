@@ -1,0 +1,70 @@
+"""What a task of the sink does, without Spark: rows in, messages out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType, StructType
+
+from tests.support.brokers import TestBroker
+from tests.support.eventually import eventually
+from tests.support.proxy import Proxy
+from tests.support.wire import Channel
+from warren.client.blocking_publisher import BlockingPublisher
+from warren.errors import RowsNotTaken
+from warren.spark.sink import writer
+from warren.spark.sink.writer import BatchWriter
+
+Name = Callable[[str], str]
+ADDRESSED = StructType().add("body", StringType()).add("routing_key", StringType())
+
+
+def task(**options: str) -> BatchWriter:
+    return BatchWriter(options, ADDRESSED, overwrite=False)
+
+
+def rows(routing_key: str, *bodies: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"body": bodies, "routing_key": [routing_key] * len(bodies)})
+
+
+@pytest.fixture
+def publishers(monkeypatch: pytest.MonkeyPatch) -> list[BlockingPublisher]:
+    """Those that tasks have made."""
+    made: list[BlockingPublisher] = []
+
+    class Noted(BlockingPublisher):
+        def __init__(self, *given: object, **how: object) -> None:
+            super().__init__(*given, **how)  # type: ignore[arg-type]
+            made.append(self)
+
+    monkeypatch.setattr(writer, "BlockingPublisher", Noted)
+    return made
+
+
+def test_a_last_row_that_comes_back_while_spark_looks_for_more_fails_the_task(
+    broker: TestBroker, channel: Channel, name: Name, publishers: list[BlockingPublisher]
+) -> None:
+    queue = name("taken")
+    channel.declare(queue)
+    with Proxy(broker.host, broker.port) as proxy:
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield rows(queue, "a")  # from here on there is a connection
+            proxy.stall()
+            yield rows("nobody-reads-this", "b")
+            proxy.resume()
+            (publisher,) = publishers
+            eventually(lambda: heard_all(publisher))
+
+        with pytest.raises(RowsNotTaken, match=r"routing key 'nobody-reads-this'.*onUnroutable"):
+            task(uri=proxy.url).write(batches())
+    assert channel.drain(queue) == [b"a"]
+
+
+def heard_all(publisher: BlockingPublisher) -> bool:
+    """Does what the heart does, and says whether nothing is unconfirmed."""
+    publisher._idle.beat(time.monotonic())
+    return not publisher.unconfirmed
