@@ -14,6 +14,7 @@ from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.wire import Channel
+from warren.client import blocking_publisher
 from warren.client.blocking_publisher import BlockingPublisher, PublishRules
 from warren.client.endpoint import Endpoint
 from warren.errors import Nacked, NotFound, Unroutable
@@ -41,6 +42,18 @@ class Unheard:
             return until()
 
         eventually(beat)
+
+
+class Later:
+    """Stands for the module ``time``: so many seconds have passed."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._seconds
+
+    sleep = staticmethod(time.sleep)
 
 
 @pytest.fixture
@@ -112,3 +125,26 @@ def test_one_that_is_refused_between_two_calls_is_tried_again_by_the_next_one(
 
     with pytest.raises(Nacked):
         alone.bulk.finish()
+
+
+def test_the_wait_for_a_confirm_begins_when_a_message_is_sent(
+    unheard: Callable[..., Unheard],
+    channel: Channel,
+    name: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A dead letter waits for the next call, which may be long after the last confirm.
+    exchange, queue = name("dead"), name("dead")
+    channel.declare_exchange(exchange, "fanout")
+    channel.declare(queue)
+    channel.bind(queue, exchange)
+    alone = unheard(unroutable="deadletter", dead_letter_exchange=exchange)
+    alone.publish(messages([b"one"], "nowhere-at-all"))
+    alone.left_alone(lambda: not alone.bulk._sent)
+
+    monkeypatch.setattr(blocking_publisher, "time", Later(100.0))
+    alone.proxy.delay(0.05)  # the confirm is not there at once
+    alone.bulk.publish(messages([b"two"], queue))
+    alone.bulk.finish()
+
+    assert set(channel.drain(queue)) == {b"one", b"two"}

@@ -153,7 +153,7 @@ class BlockingPublisher:
         with self._idle.in_use:
             self._raise_failure()
             if not self.unconfirmed:
-                self._moved_at, self._failing_since = time.monotonic(), None
+                self._failing_since = None
             self._waiting.extend(messages)
             while self._waiting:
                 self._do(self._step)
@@ -229,6 +229,8 @@ class BlockingPublisher:
             message = waiting.popleft()
             chunk.append(message)
             size += len(message)
+        if not self._sent:  # from here on a confirm is waited for
+            self._moved_at = time.monotonic()
         self._sent.extend(chunk)
         return b"".join(chunk)
 
@@ -251,7 +253,6 @@ class BlockingPublisher:
         link.close()
         self._link = self._channel = None
         self._first_tag = 1
-        self._moved_at = time.monotonic()
 
     def _raise_failure(self) -> None:
         """Raise that a message came back. Its confirm follows, and then nothing is unconfirmed: who
@@ -369,7 +370,6 @@ class BlockingPublisher:
         self._link, self._channel = link, channel
         self._idle.watch(link)
         self._waits_for_broker = True
-        self._moved_at = time.monotonic()
         return link
 
     def _lose(self, error: Exception) -> None:
