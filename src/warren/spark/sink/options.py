@@ -94,12 +94,7 @@ class SinkOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
         values = read_options(given, CONNECTION + SINK + _MANAGEMENT, others=_FOR_THE_SOURCE)
-        unroutable = values["onUnroutable"]
-        named = given_names(given)
-        if unroutable == "deadletter" and not values["deadLetterExchange"]:
-            raise ConfigError("onUnroutable", "deadletter needs a deadLetterExchange", SOURCE)
-        if not values["mandatory"] and "onunroutable" in named:
-            raise ConfigError("onUnroutable", "needs mandatory=true, which is the default", SOURCE)
+        dead_letters = _dead_letters(values, given_names(given))
         shorten = values["onTooLong"] == "shorten"
         return cls(
             endpoints=endpoints(given, values),
@@ -117,11 +112,24 @@ class SinkOptions:
                 blocked_timeout_s=values["blockedTimeoutMs"] / 1000,
                 reconnect_s=values["reconnectTimeoutMs"] / 1000,
                 retries=values["retries"],
-                unroutable=unroutable,
-                dead_letter_exchange=values["deadLetterExchange"] or "",
+                unroutable=values["onUnroutable"],
+                dead_letter_exchange=dead_letters,
             ),
             constants=_constants(values),
         )
+
+
+def _dead_letters(values: Mapping[str, Any], named: set[str]) -> str:
+    """The exchange for rows that no queue takes; "": there is none."""
+    wanted = values["onUnroutable"] == "deadletter"
+    if wanted and not values["deadLetterExchange"]:
+        raise ConfigError("onUnroutable", "deadletter needs a deadLetterExchange", SOURCE)
+    if not values["mandatory"] and "onunroutable" in named:
+        raise ConfigError("onUnroutable", "needs mandatory=true, which is the default", SOURCE)
+    if values["deadLetterExchange"] and not wanted:
+        problem = "needs onUnroutable=deadletter and mandatory=true: no row would go there"
+        raise ConfigError("deadLetterExchange", problem, SOURCE)
+    return _short("deadLetterExchange", values["deadLetterExchange"] or "")
 
 
 def _short(name: str, text: str, remedy: str = "") -> str:
