@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.brokers import TestBroker
 from tests.support.eventually import eventually
+from tests.support.proxy import Proxy
 from tests.support.wire import Channel, Connection
 from warren.client.blocking_publisher import BlockingPublisher, PublishRules
 from warren.client.endpoint import Endpoint
@@ -22,7 +23,14 @@ from warren.client.publish_columns import (
     join_properties,
 )
 from warren.client.publish_connection import PublishConnection
-from warren.errors import HostUnreachable, Nacked, NotFound, PublisherBlocked, Unroutable
+from warren.errors import (
+    HostUnreachable,
+    Nacked,
+    NotFound,
+    PublisherBlocked,
+    Unconfirmed,
+    Unroutable,
+)
 
 Open = Callable[..., BlockingPublisher]
 
@@ -135,6 +143,26 @@ def test_an_exchange_that_is_not_there_is_named(publisher: Open) -> None:
     with pytest.raises(NotFound, match="no exchange 'not-there'"):
         bulk.publish(messages([b"lost"], "key", exchange="not-there"))
         bulk.finish()
+
+
+def test_a_broker_that_confirms_nothing_is_given_up(
+    broker: TestBroker, channel: Channel, name: Callable[[str], str]
+) -> None:
+    queue = name("frozen")
+    channel.declare(queue)
+    rules = PublishRules(confirm_timeout_s=0.3)
+    with Proxy(broker.host, broker.port) as proxy:
+        without_heartbeats = Endpoint.from_uri(f"{proxy.url}?heartbeat=0")
+        bulk = BlockingPublisher([without_heartbeats], rules)
+        _publish_all(bulk, messages([b"heard"], queue))
+        proxy.freeze()
+        began = time.monotonic()
+
+        with pytest.raises(Unconfirmed, match=f"key '{queue}': no confirm in 0.3 s$"):
+            _publish_all(bulk, messages([b"lost"], queue))
+        bulk.abandon()
+    assert 0.3 <= time.monotonic() - began < 5
+    assert channel.drain(queue) == [b"heard"]
 
 
 def test_a_publisher_that_is_not_patient_fails_at_once_where_no_broker_is(

@@ -14,7 +14,7 @@ from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.wire import Channel
 from warren.client.blocking_publisher import BlockingPublisher
-from warren.errors import RowsNotTaken
+from warren.errors import RowsNotTaken, Unconfirmed
 from warren.spark.sink import writer
 from warren.spark.sink.writer import BatchWriter
 
@@ -68,3 +68,34 @@ def heard_all(publisher: BlockingPublisher) -> bool:
     """Does what the heart does, and says whether nothing is unconfirmed."""
     publisher._idle.beat(time.monotonic())
     return not publisher.unconfirmed
+
+
+def test_rows_that_are_not_mandatory_and_that_no_queue_takes_are_published_all_the_same(
+    broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("taken")
+    channel.declare(queue)
+
+    done = task(uri=broker.url, mandatory="false").write(
+        iter([rows("nobody-reads-this", "a", "b"), rows(queue, "c")])
+    )
+
+    assert (done.rows, done.dropped, done.dead_lettered) == (3, 0, 0)
+    assert channel.drain(queue) == [b"c"]
+
+
+def test_a_broker_that_confirms_nothing_fails_the_task_and_the_option_is_named(
+    broker: TestBroker, channel: Channel, name: Name
+) -> None:
+    queue = name("frozen")
+    channel.declare(queue)
+    with Proxy(broker.host, broker.port) as proxy:
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield rows(queue, "a")
+            proxy.freeze()
+            yield rows(queue, "b")
+
+        frozen = task(uri=proxy.url, heartbeat="0", confirmTimeoutMs="300")
+        with pytest.raises(Unconfirmed, match=r"no confirm in 0.3 s; .* with confirmTimeoutMs$"):
+            frozen.write(batches())

@@ -33,6 +33,7 @@ from warren.errors import (
     NotFound,
     PreconditionFailed,
     RowsNotTaken,
+    Unconfirmed,
     Unroutable,
 )
 from warren.errors.refusals import is_no_permission
@@ -174,6 +175,9 @@ def remedies(options: SinkOptions) -> Iterator[None]:
             "make room in it (it is full, and its overflow is reject-publish), or wait until its "
             "node is back",
         ) from None
+    except Unconfirmed as error:  # says nothing about these rows
+        reason = f"{error.reason}; see what keeps it, or allow it more with confirmTimeoutMs"
+        raise Unconfirmed(error.exchange, error.routing_key, reason) from None
     except NotFound as error:
         rules = options.rules
         dead = rules.unroutable == "deadletter" and error.name == rules.dead_letter_exchange
