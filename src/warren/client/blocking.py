@@ -193,7 +193,13 @@ class BlockingConnection:
                 raise VhostRefused(self.address, endpoint.vhost, str(error)) from None
             if isinstance(error, Refusal) or session.failed_in == "tuning":
                 raise LoginRefused(self.address, endpoint.user) from None
-            raise HostUnreachable(self.address, error.reason) from None
+            raise HostUnreachable(self.address, self._hung_up(error.reason)) from None
+
+    def _hung_up(self, reason: str) -> str:
+        """With TLS 1.3 a client is done with its handshake before the broker looks at it."""
+        if not self.endpoint.tls or self.endpoint.cert_file:
+            return reason
+        return f"{reason}; one that wants a client certificate does so: tlsCertFile, tlsKeyFile"
 
     @property
     def _refusals_are_told(self) -> bool:

@@ -129,13 +129,19 @@ class Dialer:
             raise self._explained(session, failure) from None
         return session
 
+    @property
+    def _who_hangs_up(self) -> str:
+        if self._address.tls is None:
+            return "a TLS port would do that: then use amqps://"
+        # With TLS 1.3 a client is done with its handshake before the broker looks at it.
+        return "a broker that wants a client certificate would do that: then certfile=, keyfile="
+
     def _explained(self, session: ClientSession, failure: WarrenError) -> WarrenError:
         """What the end of a handshake means to people."""
         where, state = str(self._address), session.failed_in
         if state == "starting":
             if isinstance(failure, ConnectionLost):
-                reason = f"{failure.reason}; a TLS port would do that: then use amqps://"
-                return NotAmqp(where, reason)
+                return NotAmqp(where, f"{failure.reason}; {self._who_hangs_up}")
             return NotAmqp(where, str(failure))
         lost = isinstance(failure, ConnectionLost)
         if state == "tuning" and (lost or isinstance(failure, AccessRefused)):
