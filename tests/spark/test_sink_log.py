@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,3 +113,42 @@ def test_a_task_tells_on_its_way_how_fast_it_is_and_how_much_is_unconfirmed(
     assert all(rate > 0 and 0 <= waits <= rows for rows, rate, waits in on_its_way)
     assert any(waits for _, _, waits in on_its_way)
     assert (done.rows, channel.count(queue)) == (6_000, 6_000)
+
+
+#: A write and a stream, by which nobody has set up a log.
+_WRITES = """
+import sys, warren.spark
+url, queue, folder = sys.argv[1:]
+spark = warren.spark.session()
+options = {"uri": url, "routingKey": queue, "progress": "true"}
+spark.range(50).selectExpr("CAST(id AS STRING) AS value").write.text(f"{folder}/in")
+rows = spark.read.text(f"{folder}/in").withColumnRenamed("value", "body").coalesce(1)
+rows.write.format("rabbitmq").options(**options).mode("append").save()
+rows = spark.readStream.text(f"{folder}/in").withColumnRenamed("value", "body").coalesce(1)
+writer = rows.writeStream.format("rabbitmq").options(**options)
+writer = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+writer.start().awaitTermination()
+"""
+
+
+def test_a_write_says_on_stderr_how_it_goes_where_that_is_wanted(
+    broker: TestBroker, channel: Channel, name: Name, tmp_path: Path
+) -> None:
+    queue = name("told")
+    channel.declare(queue)
+
+    done = subprocess.run(
+        [sys.executable, "-c", _WRITES, broker.url, queue, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    said = re.findall(
+        r"^[-\d]+ [:,\d]+ warren.spark.sink.writer: (.*) in ", done.stderr, re.MULTILINE
+    )
+    written = ["task 0: 50 rows confirmed", "50 rows confirmed"]
+    assert said == [*written, "task 0: 50 rows confirmed", "batch 0: 50 rows confirmed"]
+    assert channel.count(queue) == 100

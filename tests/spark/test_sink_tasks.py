@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -99,3 +100,24 @@ def test_a_broker_that_confirms_nothing_fails_the_task_and_the_option_is_named(
         frozen = task(uri=proxy.url, heartbeat="0", confirmTimeoutMs="300")
         with pytest.raises(Unconfirmed, match=r"no confirm in 0.3 s; .* with confirmTimeoutMs$"):
             frozen.write(batches())
+
+
+def test_a_task_says_how_it_goes_where_that_is_wanted(
+    broker: TestBroker,
+    channel: Channel,
+    name: Name,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    queue = name("told")
+    channel.declare(queue)
+    monkeypatch.setattr(writer, "_TELL_EVERY_S", 0.0)
+
+    for progress in ("true", "false"):
+        sink = task(uri=broker.url, progress=progress)
+        sink.commit([sink.write(iter([rows(queue, "a", "b")]))])
+        said = capfd.readouterr().err
+
+        ways = [r"2 rows so far, \d+/s, \d unconfirmed", "task 0: 2 rows conf", " 2 rows confirmed"]
+        assert [bool(re.search(way, said)) for way in ways] == [progress == "true"] * 3, said
+    assert not writer.log.handlers

@@ -228,6 +228,7 @@ WRITING: tuple[Option, ...] = (
     Option("deadLetterExchange", _text, "where they go with `onUnroutable=deadletter`"),
     Option("confirmWindow", whole(1), "the most unconfirmed messages of a task", 5_000),
     Option("confirmTimeoutMs", whole(1), "how long to wait for a confirm", 60_000),
+    Option("progress", _flag, "say on stderr how the write goes", False),
 )  # fmt: skip
 
 

@@ -87,6 +87,8 @@ class SinkOptions:
     mandatory: bool
     #: What is too long is made to fit.
     shorten: bool
+    #: How the write goes is said on stderr.
+    progress: bool
     rules: PublishRules
     #: Property to its encoded value, for rows that have none of their own.
     constants: Mapping[str, bytes]
@@ -106,6 +108,7 @@ class SinkOptions:
             write_id=values["writeId"],
             mandatory=values["mandatory"],
             shorten=shorten,
+            progress=values["progress"],
             rules=PublishRules(
                 window=values["confirmWindow"],
                 confirm_timeout_s=values["confirmTimeoutMs"] / 1000,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -76,7 +77,14 @@ class _Sink:
         self._part_id = _part_id(options, schema, streaming=streaming)
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
-        _speak_up()
+        with self.heard():
+            return self._publish(batches)
+
+    def heard(self) -> AbstractContextManager[None]:
+        """What is logged meanwhile is heard by whoever asked for it."""
+        return _heard(progress=self._options.progress)
+
+    def _publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         whole = self._options.write_id or f"{_query(context) or self._run_id}-{_batch(context)}"
@@ -193,10 +201,24 @@ def remedies(options: SinkOptions) -> Iterator[None]:
         raise RowsNotTaken(str(error), remedy) from None
 
 
-def _speak_up() -> None:
-    """Each process has a log of its own: that of a task, and the one that commits."""
-    if _GATHERED in os.environ:
+@contextmanager
+def _heard(*, progress: bool) -> Iterator[None]:
+    """Each process has a log of its own, that of a task and the one that commits; they are Spark's,
+    and nobody sets it up there."""
+    if progress or _GATHERED in os.environ:
         log.setLevel(logging.INFO)
+    if not progress:
+        yield
+        return
+    # Not sys.stderr: where Spark gathers, that is its own, and it has heard of this already.
+    handler = logging.StreamHandler(sys.__stderr__)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)  # the process goes on to another task
 
 
 def _told(done: Sequence[Published]) -> str:
@@ -227,12 +249,12 @@ class BatchWriter(DataSourceArrowWriter):
         return self._sink.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _speak_up()
-        log.info("%s", _done(messages))
+        with self._sink.heard():
+            log.info("%s", _done(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _speak_up()
-        log.warning("aborted; some rows may have been published: %s", _done(messages))
+        with self._sink.heard():
+            log.warning("aborted; some rows may have been published: %s", _done(messages))
 
 
 @plainly
@@ -249,14 +271,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self._sink.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        _speak_up()
-        log.info("batch %d: %s", batchId, _done(messages))
+        with self._sink.heard():
+            log.info("batch %d: %s", batchId, _done(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        _speak_up()
-        log.warning(
-            "batch %d aborted; some rows may have been published: %s", batchId, _done(messages)
-        )
+        with self._sink.heard():
+            log.warning(
+                "batch %d aborted; some rows may have been published: %s", batchId, _done(messages)
+            )
 
 
 def _done(messages: Sequence[WriterCommitMessage | None]) -> str:

@@ -24,6 +24,7 @@ FIELDS = [
     ("writeId", "shop-7", "write_id", "shop-7"),
     ("mandatory", "false", "mandatory", False),
     ("onTooLong", "shorten", "shorten", True),
+    ("progress", "true", "progress", True),
 ]
 RULES = [
     ("confirmWindow", "7", "window", 7),
