@@ -59,13 +59,15 @@ def test_a_thousand_messages_go_out_and_come_in_by_a_certificate(
     assert came == list(range(MESSAGES))
 
 
-def test_who_shows_no_certificate_is_told_to(demanding: Listener, ours: Authority) -> None:
+def test_a_task_that_shows_no_certificate_is_told_to(demanding: Listener, ours: Authority) -> None:
     given = {"uri": f"amqps://localhost:{demanding.port}", "queues": QUEUE, "tlsCaFile": ours.ca}
 
     with pytest.raises(HostUnreachable, match="client certificate does so: tlsCertFile, tlsKeyF"):
         BlockingConnection.open(SourceOptions.parse(given).endpoints)
 
 
-async def test_and_so_is_a_program(demanding: Listener, ours: Authority) -> None:
+async def test_a_program_that_shows_no_certificate_is_told_to(
+    demanding: Listener, ours: Authority
+) -> None:
     with pytest.raises(NotAmqp, match="client certificate would do that: then certfile=, keyfile="):
         await warren.connect(f"amqps://localhost:{demanding.port}?cacertfile={ours.ca}")
