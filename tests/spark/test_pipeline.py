@@ -194,6 +194,52 @@ def test_a_batch_that_is_done_again_changes_nothing(job: Job, wire: Channel) -> 
     assert (len(published), set(published.values())) == (15, {2})
 
 
+def test_a_batch_that_is_done_again_with_another_file_leaves_nothing_of_the_first(
+    job: Job, wire: Channel
+) -> None:
+    wire.declare("edited")
+    for number in range(4):
+        wire.publish("edited", order(number), type="order")
+        wire.publish("edited", order(f"x{number}"), type="note")
+    wire.sync()
+    deduplicated = "deduplicate: {key: id, watermark: 1h}"
+    first = f"""
+    queues: edited
+    tables:
+      gone: {{take: {{type: order}}, schema: id INT, {deduplicated}}}
+      old: {{sql: SELECT * FROM gone}}
+      orders: {{schema: id INT, {deduplicated}}}
+    statistics: true
+    """
+    second = f"""
+    queues: edited
+    tables:
+      gone: {{take: {{type: other}}, schema: id INT, {deduplicated}}}
+      orders: {{schema: id STRING, {deduplicated}}}
+    """
+
+    def die(progress: Progress) -> None:
+        raise RuntimeError("the last moment")
+
+    with pytest.raises(PipelineStopped, match="RuntimeError: the last moment"):
+        job.run(first, told=die)
+    data = job.folder / "job-data"
+    assert (len(job.rows("gone")), len(job.rows("quarantine"))) == (4, 4)
+    total = job.run(second)
+
+    assert (total.written, total.quarantined) == (8, 0)
+    assert sorted(job.column("orders", "id")) == [*"0123", "x0", "x1", "x2", "x3"]
+    left = {str(each.parent.relative_to(data)) for each in data.glob("[a-z]*/batch=*")}
+    assert left == {"orders"}
+    (keys_left,) = data.glob("keys/*/*")
+    assert keys_left.parent.name == "orders"
+
+    for number in range(4):
+        wire.publish("edited", order(number), type="other")
+    wire.sync()
+    assert job.run(second).doubles == 0  # in another table they are new
+
+
 def test_what_is_published_to_one_place_has_ids_of_its_own_in_every_attempt(
     job: Job, wire: Channel
 ) -> None:

@@ -2,7 +2,8 @@
 
 Every batch writes into folders of its own, named after the query and the batch, and overwrites what
 it finds there. The source gives a batch the same rows again, so a batch that is done again leaves
-the same tables: each message is in its table once.
+the same tables: each message is in its table once. The file may have been edited in between: what
+the attempt before wrote is deleted, wherever this one would not overwrite it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from warren.pipeline.check import BATCH, MESSAGE, Checked, as_messages, query, q
 from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import ENCODING, TABLE
 from warren.pipeline.folders import Folder
-from warren.pipeline.keys import Keys
+from warren.pipeline.keys import Keys, clear_keys
 from warren.pipeline.model import Files, Publish, Table
 from warren.pipeline.quarantine import as_letters, as_rows, not_taken, was_in_quarantine
 from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
@@ -38,6 +39,8 @@ class Batches:
         self._checked, self._told = checked, told
         self._pipeline = checked.pipeline
         self.total = BatchCount()
+        #: The first batch of a run is the only one that an earlier run may have begun.
+        self._is_first = True
         #: Why the last batch failed, in its own words and not in Spark's.
         self.error: Exception | None = None
 
@@ -50,7 +53,8 @@ class Batches:
 
     def _do(self, batch: DataFrame, batch_id: int) -> None:
         started = time.monotonic()
-        count = _Batch(self._checked, batch, batch_id).run()
+        is_first, self._is_first = self._is_first, False
+        count = _Batch(self._checked, batch, batch_id).run(may_be_again=is_first)
         if count.drained:
             count.seconds, count.batches = time.monotonic() - started, 1
             names = [table.name for table in self._pipeline.tables]
@@ -71,11 +75,13 @@ class _Batch:
         self._count = BatchCount()
         self._cached: list[DataFrame] = []
 
-    def run(self) -> BatchCount:
+    def run(self, *, may_be_again: bool) -> BatchCount:
         rows = decoded(self._messages, self._pipeline, self._schemas)
         try:
             self._tally(self._cache(rows))
             if self._count.drained:
+                if may_be_again:
+                    self._clear()
                 self._write_all(rows)
         finally:
             for frame in self._cached:
@@ -85,6 +91,19 @@ class _Batch:
     def _cache(self, rows: DataFrame) -> DataFrame:
         self._cached.append(rows.persist())
         return rows
+
+    def _clear(self) -> None:
+        """Delete what an attempt before this one has left, also in tables that the file had."""
+        pipeline = self._pipeline
+        beneath = Folder(self._spark, pipeline.folder)
+        places = {beneath.path(name) for name in beneath.names()}
+        places |= {table.files.path for table in pipeline.tables}
+        places |= {pipeline.quarantine.files.path}
+        if pipeline.statistics is not None:
+            places.add(pipeline.statistics.path)
+        for place in places:
+            Folder(self._spark, place).delete(self._folder)
+        clear_keys(self._spark, pipeline.keys, self._query, self._id)
 
     def _tally(self, rows: DataFrame) -> None:
         # What is behind the colon may be different in each message.
@@ -170,8 +189,6 @@ class _Batch:
             kept = bad
         if place.keeps_all or not kept.isEmpty():
             self._save(as_rows(kept), place.files, 1)
-        else:  # an attempt before this one, of which the exchange took nothing, may have kept them
-            Folder(self._spark, place.files.path).delete(self._folder)
 
     def _sent_off(self, bad: DataFrame) -> bool:
         """Did the exchange take these messages, all of them?"""

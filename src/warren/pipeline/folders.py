@@ -20,11 +20,12 @@ class Folder:
         return f"{self._place}/{name}"
 
     def names(self) -> list[str]:
-        """What is in it; nothing if it is not there."""
+        """The folders in it; none if it is not there."""
         place = self._path(self._place)
         if not self._system.exists(place):
             return []
-        return [str(each.getPath().getName()) for each in self._system.listStatus(place)]
+        found = self._system.listStatus(place)
+        return [str(each.getPath().getName()) for each in found if each.isDirectory()]
 
     def delete(self, name: str) -> None:
         self._system.delete(self._path(self.path(name)), True)

@@ -58,7 +58,7 @@ class Keys:
             kind, seen = _WHOLE, self._seen(batch_id)
             if seen is not None:
                 new = new.unionByName(self._still_counting(seen, new))
-        name = f"{self._query}-{batch_id:09d}-{kind}"
+        name = _name(self._query, batch_id, kind)
         new.coalesce(1).write.mode("overwrite").parquet(self._folder.path(name))
         if kind == _WHOLE:
             self._forget(batch_id)
@@ -100,3 +100,14 @@ class Keys:
 
     def _until(self, at: Column) -> Column:
         return at + f.make_dt_interval(secs=f.lit(self._rule.watermark_s))
+
+
+def clear_keys(spark: SparkSession, place: str, query: str, batch_id: int) -> None:
+    """Delete the keys of a batch, of whatever table has some below this folder."""
+    for table in Folder(spark, place).names():
+        for kind in (_WHOLE, _NEW):
+            Folder(spark, f"{place}/{table}").delete(_name(query, batch_id, kind))
+
+
+def _name(query: str, batch_id: int, kind: str) -> str:
+    return f"{query}-{batch_id:09d}-{kind}"

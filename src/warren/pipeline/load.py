@@ -96,6 +96,7 @@ class _Reader:
             file=self._file,
             broker=self._broker or self._text(keys, "broker", _HERE),
             queues=self._queues(keys),
+            folder=folder,
             ledger=self._place(keys, "ledger", "the file", f"{folder}/ledger"),
             checkpoint=self._place(keys, "checkpoint", "the file", f"{folder}/checkpoint"),
             keys=f"{folder}/keys",

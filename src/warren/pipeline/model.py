@@ -130,6 +130,8 @@ class Pipeline:
     file: str
     broker: str = field(repr=False)
     queues: tuple[str, ...]
+    #: Where all goes that has no other place.
+    folder: str
     ledger: str
     checkpoint: str
     #: Where the keys are kept by which doubles are known.
