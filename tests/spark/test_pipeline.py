@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -342,6 +344,43 @@ def test_a_key_is_forgotten_after_its_time(job: Job, wire: Channel) -> None:
         doubles.append(job.run(text).doubles)
 
     assert doubles == [0, 0]
+
+
+def test_times_keep_their_microseconds(job: Job, wire: Channel) -> None:
+    wire.declare("times")
+    wire.declare("times.out")
+    moments = ["2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.123457Z"]
+    for at in (*moments, moments[0]):
+        wire.publish("times", json.dumps({"at": at, "local": at[:-1]}).encode())
+    wire.publish("times", b"{")
+    wire.sync()
+
+    total = job.run(
+        """
+        queues: times
+        tables:
+          t: {schema: "at TIMESTAMP, local TIMESTAMP_NTZ", deduplicate: {key: at, watermark: 1h}}
+          local: {sql: SELECT local FROM t, format: csv}
+          days: {sql: SELECT at FROM t, format: json, options: {timestampformat: yyyy-MM-dd}}
+        quarantine: {format: json}
+        publish:
+          out: {sql: SELECT * FROM t, exchange: "", routing_key: times.out}
+        """
+    )
+
+    assert (total.written, total.doubles) == (2, 1)
+    published = [json.loads(message.body) for message in got(wire, "times.out")]
+    assert published == [{"at": at, "local": at[:-1]} for at in moments]
+    assert written(job, "local") == [at[:-1] for at in moments]
+    assert written(job, "days") == ['{"at":"2026-01-02"}'] * 2
+    (bad,) = written(job, "quarantine")
+    assert re.fullmatch(r"[\d-]+T[\d:]+\.\d{6}Z", json.loads(bad)["received_at"])
+
+
+def written(job: Job, table: str) -> list[str]:
+    """The lines of a table of text."""
+    files = sorted((job.folder / "job-data" / table).glob("batch=*/part-*"))
+    return [line for file in files for line in file.read_text().splitlines()]
 
 
 # -- mistakes --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import ENCODING, TABLE
 from warren.pipeline.folders import Folder
 from warren.pipeline.keys import Keys, clear_keys
-from warren.pipeline.model import Files, Publish, Table
+from warren.pipeline.model import TIMES, Files, Publish, Table
 from warren.pipeline.quarantine import as_letters, as_rows, not_taken, was_in_quarantine
 from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
 
@@ -170,7 +170,8 @@ class _Batch:
         """Overwrite what this batch may have written before; how many rows it has now."""
         seen = Observation()
         rows = rows.coalesce(parts).observe(seen, f.count(f.lit(1)).alias("rows"))
-        writer = rows.write.mode("overwrite").format(files.format).options(**files.options)
+        writer = rows.write.mode("overwrite").format(files.format)
+        writer.options(**TIMES).options(**files.options)  # whatever the case, the later one counts
         if files.partition_by:
             writer = writer.partitionBy(*files.partition_by)
         writer.save(f"{files.path}/{self._folder}")

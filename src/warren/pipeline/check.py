@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, NullType, StringTy
 from warren.errors import ConfigError, PipelineError
 from warren.pipeline.decode import KIND, TEXT
 from warren.pipeline.formats import Avro, Protobuf
-from warren.pipeline.model import Pipeline, Publish, Table
+from warren.pipeline.model import TIMES, Pipeline, Publish, Table
 from warren.pipeline.rows import parsed
 from warren.spark.columns import DDL, WRITABLE
 from warren.spark.sink.options import bind_columns
@@ -201,7 +201,7 @@ def as_messages(rows: DataFrame) -> DataFrame:
     if "body" in names or not others:
         return rows
     own = [f.col(quoted(name)) for name in rows.columns if name.lower() in WRITABLE]
-    return rows.select(*own, f.to_json(f.struct(*others)).alias("body"))
+    return rows.select(*own, f.to_json(f.struct(*others), dict(TIMES)).alias("body"))
 
 
 def quoted(name: str) -> str:

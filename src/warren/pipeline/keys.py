@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from warren.pipeline.check import MESSAGE, quoted
 from warren.pipeline.folders import Folder
-from warren.pipeline.model import Deduplicate
+from warren.pipeline.model import TIMES, Deduplicate
 
 _WHOLE, _NEW = "whole", "new"
 #: After so many batches, all keys that still count are written in one place.
@@ -96,7 +96,7 @@ class Keys:
         """One value for all columns of the key; null if one of them is."""
         columns = [f.col(quoted(name)) for name in self._rule.key]
         known = reduce(lambda one, other: one & other, (each.isNotNull() for each in columns))
-        return f.when(known, f.to_json(f.struct(*columns)))
+        return f.when(known, f.to_json(f.struct(*columns), dict(TIMES)))
 
     def _until(self, at: Column) -> Column:
         return at + f.make_dt_interval(secs=f.lit(self._rule.watermark_s))

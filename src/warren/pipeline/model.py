@@ -12,6 +12,11 @@ from warren.spark.options import CONNECTION
 FILE_FORMATS = ("parquet", "orc", "json", "csv")
 #: How a body can be read.
 BODY_FORMATS = ("json", "csv", "text", "avro", "msgpack", "protobuf")
+#: Times as text, whole: on its own, Spark writes no more than their milliseconds.
+TIMES: Mapping[str, str] = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 @dataclass(frozen=True, slots=True)
