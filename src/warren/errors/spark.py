@@ -8,11 +8,19 @@ from warren.errors.base import WarrenError
 
 
 class SourceError(WarrenError):
-    """A Spark source can't go on."""
+    """A Spark source can't go on.
+
+    ``goes_on``: nothing is lost, and once the reason is gone, the query goes on where it was.
+    """
+
+    goes_on: ClassVar[bool] = True
 
 
 class LedgerError(SourceError):
     """A ledger that can't be used; nothing was acknowledged that is not safe in it."""
+
+    #: It may be gone, or another's: each says for itself what is to be done.
+    goes_on = False
 
 
 class LedgerUnusable(LedgerError):
@@ -320,6 +328,8 @@ class ReadRefused(SourceError):
 class OffsetGone(SourceError):
     """A stream no longer holds what is to be read next."""
 
+    goes_on = False
+
     def __init__(self, queue: str, wanted: int, found: int) -> None:
         super().__init__(queue, wanted, found)
         self.queue, self.wanted, self.found = queue, wanted, found
@@ -334,6 +344,8 @@ class OffsetGone(SourceError):
 
 class StreamReplaced(SourceError):
     """A stream ends before what was read of it: it is another one by the same name."""
+
+    goes_on = False
 
     def __init__(self, queue: str, reached: int, end: int) -> None:
         super().__init__(queue, reached, end)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from warren import errors
 from warren.errors import (
     ConfigError,
     PipelineError,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 #: How often the broker is asked how much waits.
 _BACKLOG_EVERY_S = 1.0
-_OURS = re.compile(r"warren\.errors\.[\w.]+: (.+)")
+_OURS = re.compile(r"warren\.errors\.(?:\w+\.)*(\w+): (.+)")
 #: What Java says of an error, the deepest reason last.
 _CAUSE = re.compile(r"(?m)^(?:Caused by)?: ([\w.$]+): (.+)$")
 #: What Spark raises, and its bridge to Java.
@@ -175,7 +176,7 @@ class Run:
         Ctrl-C ends it when a batch is done. Returns what was done.
 
         Raises:
-            PipelineStopped: it could not go on; nothing is lost.
+            PipelineStopped: it could not go on.
         """
         if self._checked is None:
             self.check()
@@ -184,7 +185,7 @@ class Run:
         try:
             self._start(self._batches, once=once).awaitTermination()
         except _SPARKS as error:
-            raise PipelineStopped(self.pipeline.name, self._reason(error)) from error
+            raise self._stopped(error) from error
         finally:
             self._backlog.close()
         return self._batches.total
@@ -221,14 +222,25 @@ class Run:
             self._waiting, self._asked_at = self._backlog.messages(), now
         self._told(Progress(batch, count, self._waiting))
 
+    def _stopped(self, error: Exception) -> PipelineStopped:
+        """The error to raise; whether it can go on, the error beneath knows."""
+        own = self._own()
+        name = type(own).__name__ if isinstance(own, WarrenError) else ""
+        if not name and (ours := _OURS.findall(f"{own}\n{error}")):
+            name = ours[-1][0]
+        goes_on = getattr(getattr(errors, name, None), "goes_on", True)
+        return PipelineStopped(self.pipeline.name, self._reason(error), goes_on)
+
+    def _own(self) -> Exception | None:
+        return self._batches.error if self._batches is not None else None
+
     def _reason(self, error: Exception) -> str:
         """The cause, in the words of whoever knows it."""
-        text = str(error)
-        own = self._batches.error if self._batches is not None else None
+        text, own = str(error), self._own()
         if isinstance(own, WarrenError):
             return str(own)
         if ours := _OURS.findall(f"{own}\n{text}"):
-            return str(ours[-1]).rstrip(". ")
+            return str(ours[-1][1]).rstrip(". ")
         if causes := _CAUSE.findall(str(own or text)):
             kind, said = causes[-1]
             return f"{kind.rpartition('.')[2]}: {said}"

@@ -1,45 +1,73 @@
-"""What a pipeline asks of its session, without Spark."""
+"""What a pipeline says when it could not go on."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark")
-
-from warren.pipeline import run as module
+from warren.errors import (
+    LedgerDamaged,
+    LedgerGap,
+    LedgerGone,
+    LedgerNotSeen,
+    OffsetGone,
+    QueueBusy,
+    RowRefused,
+    StreamReplaced,
+    WarrenError,
+)
+from warren.pipeline.batch import Batches
+from warren.pipeline.check import Checked
 from warren.pipeline.run import Run
-from warren.spark import checkpoints
 
-_FILE = """\
-broker: amqp://localhost
-queues: [q]
-checkpoint: {checkpoint}
-tables:
-  all: {{schema: "id INT"}}
-"""
+NOTHING_LOST = "; nothing is lost, the next run goes on from the last batch that was whole"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    file = tmp_path / "job.yaml"
+    file.write_text("queues: a\ntables: {t: {schema: id INT}}\n")
+    return Run.from_file(str(file))
+
+
+def as_spark_says(error: WarrenError) -> OSError:
+    """What a query ends with whose source has raised."""
+    raised = f"{type(error).__module__}.{type(error).__qualname__}: {error}"
+    return OSError(f'[STREAM_FAILED] Traceback:\n  File "source.py", line 5, in x\n{raised}\n')
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "is_left_to_spark"),
-    [("data/checkpoint", False), ("file:///data", False), ("hdfs://name/data", True)],
+    "error",
+    [
+        LedgerDamaged("/ledger", "a.arrow", "cut"),
+        LedgerGone("/ledger", "its id is another"),
+        LedgerNotSeen("/ledger", "it is empty", "there", "here"),
+        LedgerGap("/ledger", "a", 5, 9),
+        OffsetGone("a", 5, 9),
+        StreamReplaced("a", 9, 5),
+    ],
+    ids=lambda error: type(error).__name__,
 )
-def test_a_checkpoint_elsewhere_is_written_as_spark_writes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: str, is_left_to_spark: bool
-) -> None:
-    given: dict[str, Any] = {}
+def test_what_may_be_lost_is_not_called_safe(run: Run, error: WarrenError) -> None:
+    stopped = run._stopped(as_spark_says(error))
 
-    def session(name: str, *, master: str | None, **conf: Any) -> SimpleNamespace:
-        given.update(conf)
-        return SimpleNamespace()
+    assert str(stopped) == f"pipeline 'job' stopped: {error}"
 
-    monkeypatch.setattr(module, "session", session)
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(_FILE.format(checkpoint=checkpoint))
 
-    Run.from_file(str(file))._session()
+@pytest.mark.parametrize("error", [QueueBusy("a", 30), OSError("no room")])
+def test_what_will_go_on_says_so(run: Run, error: Exception) -> None:
+    ended = as_spark_says(error) if isinstance(error, WarrenError) else error
+    told = str(run._stopped(ended))
 
-    assert (given.get(checkpoints.SETTING, "not said") is None) == is_left_to_spark
+    assert str(error) in told
+    assert told.endswith(NOTHING_LOST)
+
+
+def test_what_a_batch_raised_is_told_in_its_own_words(run: Run) -> None:
+    run._batches = Batches(Checked(run.pipeline, {}), lambda *_: None)
+    run._batches.error = OffsetGone("a", 5, 9)
+    assert not run._stopped(OSError("foreachBatch failed")).goes_on
+
+    run._batches.error = RowRefused("type", 3, "is odd")
+    assert str(run._stopped(OSError("foreachBatch failed"))).endswith(f"odd{NOTHING_LOST}")
