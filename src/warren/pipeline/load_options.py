@@ -49,11 +49,12 @@ def check_source(pipeline: Pipeline, entries: Entries) -> None:
         options = SourceOptions.parse(source_options(pipeline))
     except ConfigError as error:
         raise _told(error, pipeline, lines) from None
-    if options.peek:
-        problem = (
-            "source: peek leaves the messages in the queue, and a pipeline takes them; drop it"
-        )
-        raise PipelineError(pipeline.file, lines["peek"], problem)
+    for name, problem in (
+        ("peek", "leaves the messages in the queue, and a pipeline takes them"),
+        ("replay", "is for spark.read; a pipeline reads again what it needs by itself"),
+    ):
+        if getattr(options, name):
+            raise PipelineError(pipeline.file, lines[name], f"source: {name} {problem}; drop it")
 
 
 def _misplaced(name: str) -> str | None:

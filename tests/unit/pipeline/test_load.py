@@ -218,6 +218,8 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
         (f"ignore: {{}}\n{SMALL}", ":1: ignore: {} is every message; say which"),
         (f"broker: amqp://x?heartbeat=y\n{SMALL}", ":1: broker: heartbeat: 'y' is not a whole"),
         (f"source:\n  peek: true\n{SMALL}", ":2: source: peek leaves the messages in the queue"),
+        (f"source:\n  replay: true\n{SMALL}", ":2: source: replay is for spark.read; a pipeline"),
+        (f"source:\n  Replay: 7\n{SMALL}", ":2: source: replay is for spark.read; a pipeline"),
         (f"source:\n  mandatory: false\n{SMALL}", ":2: source: 'mandatory' is for what is written"),
         (f"source:\n  retries: 3\n{SMALL}", ":2: source: 'retries' is for what is written"),
         (f"source:\n  queryName: x\n{SMALL}", ":2: source: 'queryName' stands at the top of the"),
