@@ -438,6 +438,24 @@ def test_what_the_broker_lacks_is_told_before_anything_is_consumed(job: Job, wir
         job.make().check()
 
 
+def test_a_publish_without_an_address_is_told_before_anything_is_consumed(
+    job: Job, wire: Channel
+) -> None:
+    wire.declare("lost")
+    text = (
+        "queues: lost\ntables: {t: {schema: 'id INT, country STRING'}}\n"
+        "publish:\n  x:\n    sql: SELECT id FROM t\n    exchange: ''\n"
+    )
+    job.write(text)
+    with pytest.raises(PipelineError, match=r"job.yaml:6: publish 'x': nothing says where the"):
+        job.make().check()
+
+    job.write(text.replace("SELECT id", "SELECT id, country AS routing_key"))
+    job.make().check()
+    job.write(f"{text}    routing_key: lost.out\n")
+    job.make().check()
+
+
 def test_a_folder_that_cant_be_written_is_told_in_a_line(job: Job, wire: Channel) -> None:
     wire.declare("nowhere")
     wire.publish("nowhere", order(1))

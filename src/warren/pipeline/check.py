@@ -17,7 +17,7 @@ from warren.pipeline.formats import Avro, Protobuf
 from warren.pipeline.model import TIMES, Pipeline, Publish, Table
 from warren.pipeline.rows import parsed
 from warren.spark.columns import DDL, WRITABLE
-from warren.spark.sink.options import bind_columns
+from warren.spark.sink.options import SinkOptions, bind_columns, require_address
 
 #: The column that holds the message itself, for a table's query.
 MESSAGE = "_message"
@@ -169,9 +169,18 @@ class _Checker:
     def _check_publish(self, publish: Publish) -> None:
         rows = self._query(publish.sql, publish, "sql")
         try:
-            bind_columns(as_messages(rows).schema)
+            places = bind_columns(as_messages(rows).schema)
         except ConfigError as error:
             raise self._error(publish, "sql", f"{error.option} {error.problem}") from None
+        try:
+            options = {**self._pipeline.connection, **publish.options}
+            require_address(SinkOptions.parse(options), places)
+        except ConfigError:
+            problem = (
+                "nothing says where the rows go: name an exchange, or a queue as routing_key, "
+            )
+            problem += "or give the query a column 'exchange' or 'routing_key'"
+            raise self._error(publish, "exchange", problem) from None
 
     def _error(self, part: Table | Publish, key: str, problem: str) -> PipelineError:
         what = "table" if isinstance(part, Table) else "publish"

@@ -14,7 +14,16 @@ from warren.errors import PipelineError
 from warren.pipeline.load_options import check_quarantine, check_sinks, check_source
 from warren.pipeline.load_spark import wrong_master, wrong_setting
 from warren.pipeline.load_table import TableReader, one_of
-from warren.pipeline.model import FILE_FORMATS, Files, Pipeline, Publish, Quarantine, Table, Take
+from warren.pipeline.model import (
+    COMPRESSIONS,
+    FILE_FORMATS,
+    Files,
+    Pipeline,
+    Publish,
+    Quarantine,
+    Table,
+    Take,
+)
 from warren.pipeline.places import place, same
 from warren.spark.options import span
 from warren.yaml_file import Entries, Entry, YamlFile, opened, unknown
@@ -212,8 +221,19 @@ class _Reader:
             path=self._place(keys, "path", what, default),
             format=kind,
             partition_by=self._list(keys, "partition_by", what),
-            options=self._words(keys, "options"),
+            options=self._file_options(keys, what, kind),
         )
+
+    def _file_options(self, keys: Entries, what: str, kind: str) -> dict[str, str]:
+        """Spark would find a wrong word when it has rows to write."""
+        options = self._words(keys, "options")
+        for name, word in options.items():
+            known = COMPRESSIONS.get(kind, ())
+            if name.lower() == "compression" and known and word.lower() not in known:
+                problem = f"{what}: options: {unknown(f'compression of {kind}', word, known)}"
+                entry = self._yaml.mapping(keys["options"].node, "options")[name]
+                raise PipelineError(self._file, entry.line, problem)
+        return options
 
     # -- the rest ------------------------------------------------------------------------------
     def _quarantine(self, keys: Entries, folder: str) -> Quarantine:

@@ -10,6 +10,9 @@ from warren.spark.options import CONNECTION
 
 #: How a table's files are written; Spark brings all of them.
 FILE_FORMATS = ("parquet", "orc", "json", "csv")
+_BOTH = ("none", "uncompressed", "snappy", "lzo", "brotli", "lz4", "zstd")
+#: How Spark can pack what is in them. Of text, Hadoop can be given more ways.
+COMPRESSIONS = {"parquet": (*_BOTH, "gzip", "lz4_raw"), "orc": (*_BOTH, "zlib")}
 #: How a body can be read.
 BODY_FORMATS = ("json", "csv", "text", "avro", "msgpack", "protobuf")
 #: Times as text, whole: on its own, Spark writes no more than their milliseconds.

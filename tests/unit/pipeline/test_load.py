@@ -293,6 +293,14 @@ def test_any_master_of_sparks_will_do(master: str) -> None:
             "queues: a\ntables:\n  t:\n    schema: id INT\n    avro: {schema: no.avsc}",
             ":5: table 't': avro: schema: /jobs/no.avsc can't be read: No such file",
         ),
+        (
+            "queues: a\ntables:\n  t:\n    schema: id INT\n    options:\n      Compression: zsdt",
+            ":6: table 't': options: unknown compression of parquet 'zsdt'; did you mean 'zstd'?",
+        ),
+        (
+            f"statistics: {{format: orc, options: {{compression: gzip}}}}\n{SMALL}",
+            ":1: statistics: options: unknown compression of orc 'gzip'; known are none,",
+        ),
         ("queues: a\ntables:\n  t: {schema: id INT, format: xls}", ":3: table 't': unknown format"),
         (
             "queues: a\ntables:\n  t: {schema: id INT, take: {typ: x}}",
