@@ -24,6 +24,11 @@ TABLE, TEXT, KIND, PROBLEM = "_table", "_text", "_kind", "_problem"
 ENCODING = "content-encoding"
 #: Formats whose text is the body itself.
 _AS_IT_IS = ("json", "csv", "text")
+#: The most that a body may grow to. Java holds a text several times while it parses it: with 1 GiB,
+#: two tasks at once manage 32 MiB each, and not 64.
+MOST_OCTETS = 32 << 20
+#: So much text makes a batch of rows: Arrow takes 2 GiB, and a small message can grow a lot.
+_PART_OCTETS = 64 << 20
 
 
 class _Converter(Protocol):
@@ -75,7 +80,7 @@ class BodyReader:
                 return Read(None, None, "its content-type is not known")
             kind = "json"
         try:
-            body = expand(body, encoding)
+            body = expand(body, encoding, MOST_OCTETS)
         except DecodeFailed as error:
             return Read(None, kind, f"{ENCODING}: {_short(error)}")
         if not body:
@@ -102,9 +107,12 @@ class BodyReader:
         if converter is None:
             return Read(None, kind, f"no {kind} descriptors for its table")
         try:
-            return Read(converter.text(body), "json")
+            text = converter.text(body)
         except ValueError as error:
             return Read(None, kind, f"not {_NAMES[kind]}: {error}")
+        if _octets(text) > MOST_OCTETS:
+            return Read(None, kind, f"grows beyond {MOST_OCTETS} octets")
+        return Read(text, "json")
 
 
 _NAMES = {"avro": "Avro", "msgpack": "MessagePack", "protobuf": "Protobuf"}
@@ -119,13 +127,17 @@ class Decoder:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         readers = {table: BodyReader(each) for table, each in self._decodings.items()}
         for batch in batches:
-            yield self._decoded(batch, readers)
+            added = self._plain(batch, readers)
+            if added is not None:
+                yield self._with(batch, added)
+                continue
+            at = 0
+            for reads in self._parts(batch, readers):
+                yield self._with(batch.slice(at, len(reads)), _arrays(reads))
+                at += len(reads)
 
-    def _decoded(self, batch: pa.RecordBatch, readers: dict[str, BodyReader]) -> pa.RecordBatch:
+    def _with(self, batch: pa.RecordBatch, added: list[pa.Array]) -> pa.RecordBatch:
         kept = [batch.column(name) for name in self._names]
-        added = self._plain(batch, readers)
-        if added is None:
-            added = self._each(batch, readers)
         return pa.RecordBatch.from_arrays([*kept, *added], [*self._names, TEXT, KIND, PROBLEM])
 
     @staticmethod
@@ -155,21 +167,39 @@ class Decoder:
         return [text, pa.array(["json"] * rows, pa.string()), pa.nulls(rows, pa.string())]
 
     @staticmethod
-    def _each(batch: pa.RecordBatch, readers: dict[str, BodyReader]) -> list[pa.Array]:
+    def _parts(batch: pa.RecordBatch, readers: dict[str, BodyReader]) -> Iterator[list[Read]]:
+        """One by one, and handed on before they are too much for an array, or for the machine."""
         nobody = Read(None, None)
         columns = [
             batch.column(name).to_pylist()
             for name in (TABLE, "body", "content_type", "content_encoding")
         ]
-        found = [
-            nobody if table not in readers else readers[table].read(body, kind, encoding)
-            for table, body, kind, encoding in zip(*columns, strict=True)
-        ]
-        return [
-            pa.array([each.text for each in found], pa.string()),
-            pa.array([each.kind for each in found], pa.string()),
-            pa.array([each.problem for each in found], pa.string()),
-        ]
+        reads: list[Read] = []
+        octets = 0
+        for table, body, kind, encoding in zip(*columns, strict=True):
+            read = readers[table].read(body, kind, encoding) if table in readers else nobody
+            reads.append(read)
+            octets += _octets(read.text)
+            if octets >= _PART_OCTETS:
+                yield reads
+                reads, octets = [], 0
+        if reads:
+            yield reads
+
+
+def _arrays(reads: list[Read]) -> list[pa.Array]:
+    return [
+        pa.array([each.text for each in reads], pa.string()),
+        pa.array([each.kind for each in reads], pa.string()),
+        pa.array([each.problem for each in reads], pa.string()),
+    ]
+
+
+def _octets(text: str | None) -> int:
+    """As UTF-8."""
+    if text is None or text.isascii():
+        return len(text or "")
+    return len(text.encode())
 
 
 def _record(found: Read) -> Read:
