@@ -331,6 +331,26 @@ def test_a_key_that_came_before_is_left_out(
     assert len(list((job.folder / "job-data/keys/orders").iterdir())) <= 4
 
 
+def test_a_folder_may_have_any_name(job: Job, wire: Channel, tmp_path: Path) -> None:
+    wire.declare("bracketed")
+    odd = Job(job.url, tmp_path / "job [1] {a,b} *?\\x")
+    odd.folder.mkdir()
+    text = """
+    queues: bracketed
+    tables: {orders: {schema: id INT, deduplicate: {key: id, watermark: 1h}}}
+    statistics: true
+    """
+    doubles = []
+    for _ in range(3):
+        wire.publish("bracketed", order(1))
+        wire.publish("bracketed", b"{")
+        wire.sync()
+        doubles.append(odd.run(text).doubles)
+
+    assert doubles == [0, 1, 1]
+    assert (odd.column("orders", "id"), len(odd.rows("quarantine"))) == ([1], 3)
+
+
 def test_a_key_is_forgotten_after_its_time(job: Job, wire: Channel) -> None:
     wire.declare("late")
     text = """

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+#: What is a pattern's where paths are read.
+_SPECIAL = re.compile(r"[\\{}\[\]*?]")
+
+
+def literal(path: str) -> str:
+    """A path for ``spark.read``, which takes patterns and finds every folder that fits one."""
+    return _SPECIAL.sub(r"\\\g<0>", path)
 
 
 class Folder:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from warren.pipeline.check import MESSAGE, quoted
-from warren.pipeline.folders import Folder
+from warren.pipeline.folders import Folder, literal
 from warren.pipeline.model import TIMES, Deduplicate
 
 _WHOLE, _NEW = "whole", "new"
@@ -73,7 +73,7 @@ class Keys:
         before = [each for each in self._folders() if each[0] < batch_id]
         wholes = [number for number, kind, _ in before if kind == _WHOLE]
         since = max(wholes, default=-1)
-        places = [self._folder.path(name) for number, _, name in before if number >= since]
+        places = [literal(self._folder.path(name)) for number, _, name in before if number >= since]
         return self._spark.read.parquet(*places) if places else None
 
     def _forget(self, batch_id: int) -> None:
