@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -73,6 +74,8 @@ class _Batch:
         self._query = query_id.partition("-")[0]
         self._folder = f"{BATCH}={self._query}-{batch_id:09d}"
         self._count = BatchCount()
+        #: Of each table, from its first message to its last.
+        self._lasts: dict[str, timedelta] = {}
         self._cached: list[DataFrame] = []
 
     def run(self, *, may_be_again: bool) -> BatchCount:
@@ -110,8 +113,11 @@ class _Batch:
         is_packed = f.col(REASON).startswith(f"{ENCODING}: ")
         head = f.when(is_packed, f.substring_index(REASON, ":", 2))
         head = head.otherwise(f.substring_index(REASON, ":", 1))
-        found = rows.groupBy(TABLE, head.alias(REASON)).count().collect()
-        for table, reason, number in found:
+        at = f.col("received_at")
+        found = rows.groupBy(TABLE, head.alias(REASON)).agg(
+            f.count(f.lit(1)), f.max(at) - f.min(at)
+        )
+        for table, reason, number, lasts in found.collect():
             self._count.drained += number
             if reason is not None:
                 self._count.quarantined += number
@@ -120,6 +126,7 @@ class _Batch:
                 self._count.ignored += number
             else:
                 self._count.tables[table] = TableCount(messages=number)
+                self._lasts[table] = lasts
 
     def _write_all(self, rows: DataFrame) -> None:
         for table in self._pipeline.tables:
@@ -150,7 +157,7 @@ class _Batch:
         place = f"{self._pipeline.keys}/{table.name}"
         keys = Keys(self._spark, place, table.deduplicate, self._query)
         # To find doubles, rows are mixed; they are put in order again, queue by queue.
-        first = keys.first(messages, self._id).coalesce(1)
+        first = keys.first(messages, self._id, self._lasts[table.name]).coalesce(1)
         first = first.sortWithinPartitions(f"{MESSAGE}.queue", f"{MESSAGE}.offset")
         count.doubles = count.messages - self._cache(first).count()
         frame = self._written(shaped(first, table, self._run), table, count)

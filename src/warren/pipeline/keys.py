@@ -7,6 +7,7 @@ again, it sees what it saw.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -22,6 +23,7 @@ WHOLE_EVERY = 20
 #: Columns of the files. Beside a table's own, which may have these names, they get others.
 _AT, _KEY = "at", "key"
 _MY_AT, _MY_KEY, _NUMBER = "_at", "_key", "_number"
+_ORDER = (_MY_AT, f"{MESSAGE}.queue", f"{MESSAGE}.offset")
 
 
 class Keys:
@@ -31,23 +33,52 @@ class Keys:
         self._spark, self._rule, self._query = spark, rule, query
         self._folder = Folder(spark, place)
 
-    def first(self, decoded: DataFrame, batch_id: int) -> DataFrame:
-        """Only messages whose key has not come within the time that counts."""
-        order = (_MY_AT, f"{MESSAGE}.queue", f"{MESSAGE}.offset")
-        window = Window.partitionBy(_MY_KEY).orderBy(*order)
+    def first(self, decoded: DataFrame, batch_id: int, lasts: timedelta) -> DataFrame:
+        """Only messages whose key was not taken within the time that counts before them.
+
+        They are looked at in the order in which they came, so it is the same however they were cut
+        into batches. ``lasts``: from the first message of this batch to its last.
+        """
         rows = decoded.withColumn(_MY_KEY, self._key()).withColumn(
             _MY_AT, f.col(f"{MESSAGE}.received_at")
         )
-        # A key that is not there is no double of another.
-        rows = rows.withColumn(_NUMBER, f.row_number().over(window))
-        rows = rows.where(f.col(_MY_KEY).isNull() | (f.col(_NUMBER) == 1))
         seen = self._seen(batch_id)
         if seen is not None:
             seen = seen.select(f.col(_KEY).alias("_seen"), f.col(_AT).alias("_seen_at"))
             is_same = f.col(_MY_KEY) == f.col("_seen")
             counts = f.col(_MY_AT) <= self._until(f.col("_seen_at"))
             rows = rows.join(seen, is_same & counts, "left_anti")
-        return rows.drop(_MY_KEY, _MY_AT, _NUMBER)
+        if lasts.total_seconds() <= self._rule.watermark_s:
+            rows = self._first_of_each(rows)
+        else:
+            rows = self._one_by_one(rows)
+        return rows.drop(_MY_KEY, _MY_AT)
+
+    @staticmethod
+    def _first_of_each(rows: DataFrame) -> DataFrame:
+        """Of a batch that is over before a key may come again."""
+        window = Window.partitionBy(_MY_KEY).orderBy(*_ORDER)
+        rows = rows.withColumn(_NUMBER, f.row_number().over(window))
+        # A key that is not there is no double of another.
+        return rows.where(f.col(_MY_KEY).isNull() | (f.col(_NUMBER) == 1)).drop(_NUMBER)
+
+    def _one_by_one(self, rows: DataFrame) -> DataFrame:
+        """Of each key the first message, the next whose time is over after that, and so on."""
+        at, queue, offset = (f.col(name) for name in _ORDER)
+        place = f.struct(at.alias("at"), queue.alias("queue"), offset.alias("offset"))
+        places = rows.where(f.col(_MY_KEY).isNotNull()).groupBy(_MY_KEY)
+        in_order = places.agg(f.sort_array(f.collect_list(place)).alias("all"))
+
+        def taken(so_far: Column, each: Column) -> Column:
+            last = f.element_at(so_far, -1)["at"]
+            is_new = (f.size(so_far) == 0) | (each["at"] > self._until(last))
+            return f.when(is_new, f.concat(so_far, f.array(each))).otherwise(so_far)
+
+        none = f.slice("all", 1, f.lit(0))
+        kept = in_order.select(f.explode(f.aggregate("all", none, taken)).alias("_kept"))
+        is_kept = (queue == f.col("_kept.queue")) & (offset == f.col("_kept.offset"))
+        without_key = rows.where(f.col(_MY_KEY).isNull())
+        return rows.join(kept, is_kept, "left_semi").unionByName(without_key)
 
     def keep(self, kept: DataFrame, batch_id: int) -> None:
         """Write down the keys of what was taken; forget what no batch will ask for."""
