@@ -17,7 +17,7 @@ from tests.spark.pipelines import Job, got, order, ready
 from tests.support.brokers import TestBroker
 from tests.support.wire import Channel, Message
 from warren.errors import PipelineError, PipelineStopped
-from warren.pipeline import keys
+from warren.pipeline import keys, run
 from warren.pipeline.run import Progress
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -140,6 +140,25 @@ def test_a_run_goes_on_where_the_last_one_ended(job: Job, wire: Channel) -> None
     assert sorted((row["offset"], row["id"]) for row in job.rows("orders")) == [
         (number, number) for number in range(20)
     ]
+
+
+def test_a_batch_tells_how_much_still_waits(
+    job: Job, wire: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_BACKLOG_EVERY_S", 0.0)
+    wire.declare("long")
+    wire.declare("log", durable=True, arguments={"x-queue-type": "stream"})
+    for number in range(30):
+        wire.publish("long", order(number))
+        wire.publish("log", order(number))
+    wire.sync()
+    text = "queues: QUEUES\nsource: {maxMessagesPerTrigger: 20}\ntables: {t: {schema: id INT}}"
+
+    job.run(text.replace("QUEUES", "[long, log]"))
+    assert [each.backlog for each in job.batches] == [20, 10, 0]
+    job.batches.clear()
+    job.run(text.replace("QUEUES", "log") + "\nfolder: other")
+    assert {each.backlog for each in job.batches} == {None}
 
 
 def test_rows_of_a_queue_stand_in_its_order(job: Job, wire: Channel) -> None:

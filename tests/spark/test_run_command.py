@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -179,7 +180,7 @@ def test_ctrl_c_ends_a_run_with_a_sum(start: Start, project: Path) -> None:
     lines = said.splitlines()
     assert code == 0, complained
     assert lines[0] == "pipeline 'shop': starting Spark"
-    assert lines[2].startswith("batch 0: 50 messages in ")
+    assert re.match(r"batch 0: 50 messages in [\d.]+ s \([\d,]+/s\), backlog 0: ", lines[2])
     assert lines[-1].startswith("50 drained = 48 written + 2 quarantined: it adds up, in 1 batch")
     assert "Ctrl-C: it ends when the batch that runs is done" in complained
     assert "Traceback" not in complained

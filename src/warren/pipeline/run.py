@@ -57,7 +57,7 @@ class Progress:
 
     batch: int
     count: BatchCount
-    #: Messages that wait in the queues; None if nobody could tell.
+    #: Messages that wait in the queues, streams aside; None if nobody could tell.
     backlog: int | None
 
 

@@ -28,9 +28,13 @@ class Backlog:
         return self._catalog.ready(link)
 
     def messages(self) -> int | None:
-        """All of them; None if the broker can't be asked now."""
+        """All of them; None if the broker can't be asked now, or there are only streams.
+
+        It does not tell how much of a stream is still to be read: that would have to be read.
+        """
         try:
-            return sum(self.require().values())
+            ready = self.require()
+            return sum(ready.values()) if ready or not self._catalog.reads_streams else None
         except (WarrenError, OSError):
             self.close()
             return None

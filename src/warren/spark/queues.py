@@ -115,6 +115,11 @@ class Catalog:
                 self.lose(name)
         return ready
 
+    @property
+    def reads_streams(self) -> bool:
+        """Whether there are some among the queues; after ``queues``."""
+        return any(info.kind == STREAM for info in self._known.values())
+
     def lose(self, name: str) -> None:
         """A queue is gone, and may come back as another kind: so its kind is forgotten.
 
