@@ -43,6 +43,7 @@ from warren.spark.listing import Listing, is_passing, management, places, why
 from warren.spark.options import SourceOptions
 from warren.spark.plan import Offset, Positions, positions_of
 from warren.spark.queues import Catalog
+from warren.spark.source import QueueStreamReader
 
 BODIES = StructType([StructField("body", BinaryType())])
 
@@ -471,3 +472,70 @@ def test_who_may_not_read_a_queue_is_told_so_at_once(
     with pytest.raises(ReadRefused, match=rf"'{queue}'.*grant that user the permission to read it"):
         read({**options, "queues": queue, "peek": peek})
     assert channel.count(queue) == 1
+
+
+# -- queues that hold up a query -------------------------------------------------------------------
+def run(options: dict[str, str], start: Offset, end: Offset) -> list[bytes]:
+    """A batch that Spark has written down."""
+    reader = QueueStreamReader(options, BODIES)
+    try:
+        tasks = reader.partitions(start, end)
+        batches = [batch for task in tasks for batch in reader.read(task)]
+    finally:
+        reader.stop()
+    return [body for batch in batches for body in batch.column("body").to_pylist()]
+
+
+def test_a_quorum_queue_that_a_pattern_finds_is_refused_before_a_batch_is_written_down(
+    given: dict[str, str], channel: Channel, name: Callable[..., str]
+) -> None:
+    stem = name("mixed")
+    good, bad = name(f"{stem}.good"), name(f"{stem}.bad")
+    channel.declare(good)
+    channel.declare(bad, durable=True, arguments={"x-queue-type": "quorum"})
+    channel.publish(good, b"one")
+    channel.sync()
+    pattern = {**given, "queues": f"{stem}.*"}
+    assert begin(pattern) == {good: 1, bad: 0}
+    channel.publish(bad, b"kept")
+    channel.sync()
+
+    eventually(lambda: channel.count(bad) == 1)
+
+    with pytest.raises(NotSingleActive, match=f"'{bad}'"):
+        begin(pattern)
+    assert begin({**given, "queues": good}) == {good: 1}
+
+
+def test_a_batch_goes_on_without_a_queue_that_may_not_be_read_once_it_is_left_out(
+    reader: Callable[..., dict[str, str]],
+    broker: TestBroker,
+    channel: Channel,
+    name: Callable[..., str],
+) -> None:
+    good, bad = name("good"), name("bad")
+    for queue in (good, bad):
+        channel.declare(queue)
+        channel.publish(queue, b"one")
+    channel.sync()
+    options = {**reader(""), "minPartitions": "1"}
+    broker.set_permissions(options["user"], "/", configure=".*", write="^$", read=f"^{good}$")
+    both = {**options, "queues": f"{good},{bad}"}
+    driver = Driver(SourceOptions.parse(both))
+    try:
+        start = driver.initial()
+        end = driver.latest(start, None, None)
+    finally:
+        driver.close()
+
+    for _ in range(2):
+        with pytest.raises(ReadRefused, match=f"'{bad}'"):
+            run(both, start, end)
+    assert run({**options, "queues": good}, start, end) == [b"one"]
+
+    broker.set_permissions(options["user"], "/", configure=".*", write="^$", read=".*")
+    assert run(both, start, end) == [b"one"], "it has the rows that it had"
+    assert channel.count(bad) == 1
+    later = {**end, "queues": {good: 1, bad: 2}}
+    assert run(both, end, later) == [b"one"]
+    assert channel.count(bad) == 0

@@ -26,6 +26,7 @@ from warren.spark.drain.job import Range
 from warren.spark.drain.runs import new_source
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.machine import Machine
+from warren.spark.left_out import LEFT_OUT, is_untouched
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.pace import Pace
 from warren.spark.plan import (
@@ -140,6 +141,7 @@ class Driver:
         # A batch that begins where the one before ended has nothing of its own in the ledger yet;
         # to look costs a list of all files.
         kept = self._kept(positions, queues) if ledger and positions != self._given else {}
+        _require_readable(queues, [*kept, *(name for name, count in ready.items() if count)])
         begin = {**positions, **kept}
         everything = {queue: begin.get(queue, 0) + count for queue, count in ready.items()}
         if self._now_only and self._target is None:
@@ -237,14 +239,16 @@ class Driver:
         ledger = end["ledger"]
         if ledger:
             self._ledger.require(ledger)
-        new = self._new(positions_of(start), self._queues())
-        first = first_of(start, end, new)
         last = positions_of(end)
+        first = first_of(start, end, self._begun(positions_of(start), last, ledger))
         kinds = self._kinds([name for name in last if last[name] > first.get(name, 0)], ledger)
-        modes = {name: mode_of(info) for name, info in kinds.items()}
+        left_out = self._left_out(first, last, kinds) if ledger else set()
+        modes = {
+            name: LEFT_OUT if name in left_out else mode_of(info) for name, info in kinds.items()
+        }
         tasks = self._options.min_partitions or default_tasks()
         planned = spread(first, {name: last[name] for name in kinds}, tasks)
-        queues = [name for name, mode in modes.items() if mode != STREAM]
+        queues = [name for name, mode in modes.items() if mode not in (STREAM, LEFT_OUT)]
         suspects = self._trust.suspects(queues, last)
         return [
             QueuePartition(
@@ -258,6 +262,44 @@ class Driver:
             )
             for task in planned
         ]
+
+    def _begun(self, start: Positions, end: Positions, ledger: str) -> Positions:
+        """Where those queues of a batch began that came since ``start``, also such as are not to
+        be read any more."""
+        queues = self._queues()
+        begin = self._new(start, queues)
+        absent = end.keys() - start.keys() - queues.keys()
+        if ledger and absent:
+            shelves = self._ledger.shelves()
+            known = {name: shelves.of(name).starts for name in absent}
+            begin |= {name: starts[0] for name, starts in known.items() if starts}
+        return begin
+
+    def _left_out(
+        self, first: Positions, last: Positions, kinds: Mapping[str, QueueInfo]
+    ) -> set[str]:
+        """Of these, the queues that the option ``queues`` no longer means, and of which nothing
+        was taken for this batch: why they are not to be read may be that they can't be."""
+        names = [
+            name
+            for name, info in kinds.items()
+            if info.kind not in ("", STREAM) and not self._options.means(name)
+        ]
+        if not names:
+            return set()
+        shelves, found = self._ledger.shelves(), set[str]()
+        for name in names:
+            at, end = first.get(name, 0), last[name]
+            if is_untouched(self._ledger, shelves.of(name), name, at, end):
+                log.warning(
+                    "queue %s is not in the option 'queues' any more: what a batch was to take of "
+                    "it before that, offsets %d to %d, stays in the queue",
+                    name,
+                    at,
+                    end,
+                )
+                found.add(name)
+        return found
 
     def _kinds(self, names: Sequence[str], ledger: str) -> dict[str, QueueInfo]:
         """What the queues of a batch are, that are to be read. The batch may be older than the
@@ -366,6 +408,14 @@ def forget(ledger: Ledger, reached: Positions, retention_s: float) -> bool:
 
 def _streams(queues: Mapping[str, QueueInfo]) -> list[str]:
     return [name for name, info in queues.items() if info.kind == STREAM]
+
+
+def _require_readable(queues: Mapping[str, QueueInfo], names: Iterable[str]) -> None:
+    """Raises NotSingleActive before an offset is given: a batch that Spark has written down is run
+    again until it is done."""
+    for name in names:
+        if name in queues:
+            mode_of(queues[name])
 
 
 def mode_of(info: QueueInfo) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from warren.client.endpoint import HTTP, Endpoint, parse_uri
@@ -405,6 +406,10 @@ class SourceOptions:
             replay=values["replay"],
             starting_offset=values["startingOffset"],
         )
+
+    def means(self, queue: str) -> bool:
+        """Whether the option ``queues`` names this queue, or has a pattern that finds it."""
+        return any(fnmatchcase(queue, name) for name in self.queues)
 
     def require_there(self, queue: str) -> None:
         """A queue is gone: raises QueueMissing if it was named and must be there.

@@ -82,11 +82,13 @@ class Catalog:
         return {name: self._known.get(name) or self._ask(link, name) for name in names}
 
     def have_changed(self, link: BlockingConnection, names: Iterable[str]) -> bool:
-        """Whether one of these, which are to be read now, is not what ``queues`` took it for.
+        """Whether one of these, which are to be read now, is not what ``queues`` took it for: it
+        may have come since.
 
         Those of patterns are: they come from a list that was made just now.
         """
-        unseen = self._unseen.intersection(names, self._options.queues)
+        named = set(names).intersection(self._options.queues)
+        unseen = {name for name in named if name in self._unseen or not self._known[name].kind}
         before = {name: self._known[name] for name in unseen}
         # All of them before any is learned: the connection may break in the middle.
         for info in [self._ask(link, name) for name in sorted(unseen)]:

@@ -27,6 +27,7 @@ from warren.spark.drain.runs import run_of
 from warren.spark.driver import Driver, QueuePartition, need_ledger
 from warren.spark.ledger.ledger import Ledger
 from warren.spark.ledger.machine import require_seen
+from warren.spark.left_out import LEFT_OUT, leave_out
 from warren.spark.options import SOURCE, SourceOptions
 from warren.spark.plainly import plainly
 from warren.spark.plan import Offset
@@ -121,16 +122,21 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows(self, partition: QueuePartition) -> Iterator[pa.RecordBatch]:
         streams = [each for each in partition.ranges if each.mode == STREAM]
-        queues = [each for each in partition.ranges if each.mode != STREAM]
+        left_out = [each for each in partition.ranges if each.mode == LEFT_OUT]
+        queues = [each for each in partition.ranges if each.mode not in (STREAM, LEFT_OUT)]
         rows = stream_rows(self._options, streams)
-        if not queues:
+        if not queues and not left_out:
             return rows
         ledger = Ledger.at(need_ledger(self._options))
         require_seen(ledger, partition.ledger_id, partition.driver)
         query = query_id()
         if query:
             ledger.claim(f"query {query}")
-        drain = self.drain(ledger, run_of(query, partition.source))
+        run = run_of(query, partition.source)
+        rows = chain(rows, leave_out(ledger, left_out, run))
+        if not queues:
+            return rows
+        drain = self.drain(ledger, run)
         return chain(rows, ahead(drain.rows(queues), AHEAD, drain.keep_alive))
 
     def drain(self, ledger: Ledger, run: str) -> Drain:
