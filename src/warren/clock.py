@@ -6,6 +6,21 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+#: By two clocks: one that goes on while the machine is suspended, where there is one, and the one
+#: on the wall, which is put right when the machine itself was frozen.
+Moment = tuple[float, float]
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def moment() -> Moment:
+    """Now, for who wants to know later how long ago that was, even if everything stood still."""
+    return time.clock_gettime(_BOOT), time.time()
+
+
+def seconds_since(then: Moment) -> float:
+    """By the clock that says more."""
+    return max(later - before for later, before in zip(moment(), then, strict=True))
+
 
 class Clock(Protocol):
     """Where a broker gets its time from."""

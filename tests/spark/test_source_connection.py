@@ -17,9 +17,12 @@ from tests.support.proxy import Proxy
 from tests.support.strangers import answering
 from tests.support.wire import Channel
 from warren import Broker
+from warren.amqp import methods as m
 from warren.client.blocking import BlockingChannel, BlockingConnection
 from warren.client.blocking_questions import count_ready, queue_kind
 from warren.client.endpoint import Endpoint
+from warren.client.unread import unread
+from warren.clock import seconds_since
 from warren.errors import (
     ConfigError,
     ConnectionForced,
@@ -34,6 +37,7 @@ from warren.errors import (
 )
 from warren.spark.options import SourceOptions
 from warren.spark.queues import Catalog
+from warren.spark.task_connection import TaskConnection
 
 
 def told(method: amqp_object.Method) -> bytes:
@@ -156,6 +160,28 @@ def test_a_connection_that_is_cut_is_noticed(broker: TestBroker) -> None:
         link.close()
 
 
+def test_a_broker_that_was_restarted_while_a_task_slept_is_no_cut_connection() -> None:
+    """It reads what was said before that, and finds a broker there at once."""
+    with Broker.in_thread() as broker:
+        port = broker.port
+        endpoints = [Endpoint.from_uri(broker.url)]
+        connection = TaskConnection(lambda: BlockingConnection.open(endpoints))
+        link = connection.link
+        link.channel().send(m.QueueDeclare(queue="kept"))
+        link.flush()
+        eventually(lambda: unread(link._socket))
+    with Broker.in_thread(port=port):
+        eventually(lambda: seconds_since(link.alive_at) > 0.5)
+        with pytest.raises((ConnectionLost, ConnectionForced)) as lost:
+            while link.pump(0.1):
+                pass
+        assert connection.lost(lost.value)
+
+        assert connection.link.is_open
+        assert (connection.made_again, connection.restarted) == (True, True)
+        connection.close()
+
+
 def test_a_peer_that_says_nothing_any_more_is_given_up(broker: TestBroker) -> None:
     with Proxy(broker.host, broker.port) as proxy:
         link = BlockingConnection.open([Endpoint.from_uri(proxy.url).but(heartbeat_s=1)])
@@ -242,6 +268,9 @@ def test_a_tls_connection_checks_who_it_speaks_to(tmp_path: Path) -> None:
         for options in (good, careless):
             with BlockingConnection.open(options.endpoints) as link:
                 assert link.is_open
+                alive_at = link.alive_at
+                link.channel()
+                assert link.alive_at > alive_at
         with pytest.raises(TlsFailed, match="tlsCaFile"):
             BlockingConnection.open(bad.endpoints)
         plain = SourceOptions.parse({**given, "uri": f"amqps://localhost:{broker.port}"})

@@ -19,6 +19,8 @@ from warren.amqp.client import ClientSession
 from warren.amqp.client_runs import Run
 from warren.client.encrypting import encrypt
 from warren.client.endpoint import Endpoint
+from warren.client.unread import unread
+from warren.clock import moment
 from warren.errors import (
     ChannelClosed,
     ConnectError,
@@ -167,6 +169,8 @@ class BlockingConnection:
             heartbeat_s=endpoint.heartbeat_s,
             properties={"connection_name": name},
         )
+        #: The broker was there then: it has said something since.
+        self.alive_at = moment()
         self._socket = self._dial(endpoint)
         self._gathering = False
         try:
@@ -286,6 +290,8 @@ class BlockingConnection:
         session = self.session
         if session.state == "closed" and session.failure is not None:
             raise session.failure
+        # Before we ask for more, and in this order: what is read beyond that came after this.
+        before, there = moment(), unread(self._socket)
         self.flush()
         now = time.monotonic()
         deadline = session.next_deadline()
@@ -302,6 +308,8 @@ class BlockingConnection:
             return False
         if not data:
             raise self._gone("the broker closed the connection")
+        if len(data) > there:
+            self.alive_at = before
         if gather and not self._gathering and len(data) >= _BUSY_BYTES:
             self._gather_at_least(_GATHER_BYTES)
         now = time.monotonic()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from warren.client.blocking import BlockingConnection
+from warren.clock import Moment, seconds_since
 from warren.errors import ClientError, ConnectionForced, InternalError, WarrenError
 
 log = logging.getLogger(__name__)
@@ -20,8 +21,9 @@ BROKEN = (ClientError, ConnectionForced, InternalError, TimeoutError)
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 #: But first at once: whether a broker is there tells a cut from a restart.
 _FIRST_PAUSE_S = 0.02
-#: A broker that was heard so lately, and lets us in again at once, was not restarted in between:
-#: a warren needs as long to start, a RabbitMQ seconds.
+#: A broker that was there so lately, and lets us in again at once, was not restarted in between: a
+#: warren needs as long to start, a RabbitMQ seconds. When it was heard does not say when it was
+#: there: who slept reads first what it said before that.
 _BRIEFLY_S = 0.25
 
 
@@ -41,8 +43,8 @@ class TaskConnection:
         #: Since the one before it, the broker may have been restarted.
         self.restarted = False
         self._was_down = False
-        #: The one before it: where it led, and when the broker was last heard.
-        self._before: tuple[str, float] | None = None
+        #: The one before it: where it led, and when the broker was surely there.
+        self._before: tuple[str, Moment] | None = None
 
     @property
     def link(self) -> BlockingConnection:
@@ -58,8 +60,8 @@ class TaskConnection:
     def _is_news(self, link: BlockingConnection) -> bool:
         if self._before is None:
             return False
-        address, heard_at = self._before
-        return link.address != address or time.monotonic() - heard_at > _BRIEFLY_S
+        address, alive_at = self._before
+        return link.address != address or seconds_since(alive_at) > _BRIEFLY_S
 
     def works(self) -> None:
         """Something came over it: from here on, it has as long again."""
@@ -99,7 +101,7 @@ class TaskConnection:
     def abandon(self) -> None:
         """Close it without a word, as a crash would."""
         if self._link is not None:
-            self._before = self._link.address, self._link.session.heard_at
+            self._before = self._link.address, self._link.alive_at
             self._link.abandon()
             self._link = None
 

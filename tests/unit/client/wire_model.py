@@ -64,6 +64,7 @@ def connected(
     """A connection over such a wire: ``says`` gives octets, None for nothing, b"" for the end."""
     wire = Wire(heartbeat_s, says)
     monkeypatch.setattr(BlockingConnection, "_dial", lambda *_: wire)
+    monkeypatch.setattr(blocking, "unread", lambda _: 0)
     monkeypatch.setattr(blocking, "time", SimpleNamespace(monotonic=lambda: wire.now))
     uri = f"amqp://guest:guest@model/?heartbeat={heartbeat_s}"
     return BlockingConnection(Endpoint.from_uri(uri)), wire

@@ -6,7 +6,6 @@ it flushes, so a cut may come between any two of them; what it is told, it hears
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 from warren.amqp import methods as m
 from warren.amqp.properties import Properties, encode_properties
 from warren.client.blocking import BlockingChannel
+from warren.clock import Moment, moment
 from warren.errors import (
     AccessRefused,
     ConnectionLost,
@@ -164,8 +164,8 @@ class Link:
         self._holders: dict[int, Holder] = {}
 
     @property
-    def heard_at(self) -> float:
-        return time.monotonic()
+    def alive_at(self) -> Moment:
+        return moment()
 
     # -- what a drain calls ----------------------------------------------------------------------
     def begin_channel(self, kind: Callable[[Any], Any]) -> Any:

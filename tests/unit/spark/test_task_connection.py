@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.client.wire_model import connected
 from warren.amqp.frames import HEARTBEAT_FRAME
+from warren.clock import moment
 from warren.errors import ConnectionLost
 from warren.spark import task_connection
 from warren.spark.task_connection import TaskConnection
@@ -53,13 +52,15 @@ def test_there_is_nothing_to_keep_alive_before_it_is_made() -> None:
 
 
 class Link:
-    """A connection of which it is known where it leads, and when the broker was heard."""
+    """A connection of which it is known where it leads, and when the broker was there."""
 
     is_open = True
 
-    def __init__(self, address: str, heard_s_ago: float) -> None:
+    def __init__(self, address: str, there_s_ago: float, *, slept_s: float = 0.0) -> None:
+        """``slept_s``: that long ago by the clock on the wall alone."""
         self.address = address
-        self.session = SimpleNamespace(heard_at=time.monotonic() - heard_s_ago)
+        awake, wall = moment()
+        self.alive_at = (awake - there_s_ago, wall - there_s_ago - slept_s)
 
     def abandon(self) -> None:
         self.is_open = False
@@ -78,7 +79,7 @@ def answering(*answers: Link | Exception) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize(
-    ("heard_s_ago", "failures", "address", "restarted"),
+    ("there_s_ago", "failures", "address", "restarted"),
     [
         (0.0, 0, "a", False),  # it was cut
         (0.0, 1, "a", True),  # nobody was there for a moment
@@ -89,7 +90,7 @@ def answering(*answers: Link | Exception) -> Callable[[], Any]:
 )
 def test_a_broker_that_lets_us_in_again_at_once_was_not_restarted(
     monkeypatch: pytest.MonkeyPatch,
-    heard_s_ago: float,
+    there_s_ago: float,
     failures: int,
     address: str,
     restarted: bool,
@@ -97,7 +98,7 @@ def test_a_broker_that_lets_us_in_again_at_once_was_not_restarted(
     monkeypatch.setattr(task_connection, "_PAUSE_S", 0.0)
     monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
     down = ConnectionLost("a", "cut")
-    before, after = Link("a", heard_s_ago), Link(address, 0.0)
+    before, after = Link("a", there_s_ago), Link(address, 0.0)
     connection = TaskConnection(answering(before, *[down] * failures, after))
     assert connection.link is before
     assert not connection.made_again
@@ -117,6 +118,19 @@ def test_a_broker_that_was_not_there_at_first_may_have_been_restarted() -> None:
     with pytest.raises(ConnectionLost):
         _ = connection.link
     connection.lost(ConnectionLost("a", "down"))
+
+    assert connection.link is not None
+    assert (connection.made_again, connection.restarted) == (True, True)
+
+
+def test_a_machine_that_stood_still_meanwhile_does_not_know_what_became_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was frozen: its own clock stood still, and the one on the wall was put right."""
+    monkeypatch.setattr(task_connection, "_FIRST_PAUSE_S", 0.0)
+    connection = TaskConnection(answering(Link("a", 0.0, slept_s=30.0), Link("a", 0.0)))
+    assert connection.link is not None
+    connection.lost(ConnectionLost("a", "cut"))
 
     assert connection.link is not None
     assert (connection.made_again, connection.restarted) == (True, True)
