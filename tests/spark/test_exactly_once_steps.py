@@ -341,13 +341,15 @@ def test_a_queue_of_a_pattern_may_go_as_it_came(
     assert task.run(queue, 3, 5) == [0, 1]
 
 
+@pytest.mark.parametrize("stem", ["jobs.tmp-1", ".tmp-jobs"])
 def test_a_queue_may_be_called_like_a_file_that_is_not_finished(
-    task: Task, channel: Channel, name: Callable[..., str]
+    task: Task, channel: Channel, name: Callable[..., str], stem: str
 ) -> None:
-    queue = name("jobs.tmp-1")
+    queue = name(stem)
     channel.declare(queue, durable=True)
     publish(channel, queue, range(5), delivery_mode=2)
     task.crash(queue, 0, 5, "after segment")
+    assert task.in_doubt(queue) == [0]
 
     assert task.run(queue, 0, 5) == list(range(5))
     assert task.run(queue, 5, 15) == []

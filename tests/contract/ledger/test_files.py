@@ -200,10 +200,11 @@ def test_the_age_of_a_file_is_told_or_unknown(files: Files) -> None:
     assert files.modified_at("b") == 0.0
 
 
-def test_a_file_with_a_name_like_an_unfinished_one_is_there(files: Files) -> None:
-    files.put_new("jobs.tmp-1@0.arrow", b"one")
+@pytest.mark.parametrize("queue", ["jobs.tmp-1", ".tmp-jobs", ".tmp-", ".hidden"])
+def test_a_file_with_a_name_like_an_unfinished_one_is_there(files: Files, queue: str) -> None:
+    files.put_new(f"{queue}@0.arrow", b"one")
 
-    assert files.names() == ["jobs.tmp-1@0.arrow"]
+    assert files.names() == [f"{queue}@0.arrow"]
 
 
 def test_a_place_that_replaces_nothing_keeps_its_id(files: Files) -> None:

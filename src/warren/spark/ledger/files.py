@@ -21,7 +21,9 @@ from pyarrow import fs as arrow_fs
 from warren.errors import LedgerGone, LedgerUnusable
 from warren.spark.ledger.rename import NoSafeRename, rename_new
 
-_TEMPORARY = ".tmp-"
+#: What is being written is called so and by hexadecimal digits. A file of a queue whose name
+#: begins like that has an '@' behind it.
+_TEMPORARY, _OF_A_QUEUE = ".tmp-", "@"
 #: What says that a file can have no further name.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 
@@ -76,6 +78,10 @@ class Files(Protocol):
         ...
 
 
+def _is_temporary(name: str) -> bool:
+    return name.startswith(_TEMPORARY) and _OF_A_QUEUE not in name
+
+
 @contextmanager
 def explained(place: str) -> Iterator[None]:
     """What the system refuses becomes LedgerUnusable; a folder that is not there, LedgerGone."""
@@ -116,9 +122,7 @@ class LocalFiles:
     def names(self) -> list[str]:
         with explained(self.place):
             try:
-                return [
-                    name for name in os.listdir(self._folder) if not name.startswith(_TEMPORARY)
-                ]
+                return [name for name in os.listdir(self._folder) if not _is_temporary(name)]
             except FileNotFoundError:
                 return []
 
@@ -278,7 +282,7 @@ class ArrowFiles(OneName):
             return [
                 info.base_name
                 for info in self._fs.get_file_info(selector)
-                if info.is_file and not info.base_name.startswith(_TEMPORARY)
+                if info.is_file and not _is_temporary(info.base_name)
             ]
 
     def read(self, name: str) -> bytes | None:

@@ -224,7 +224,7 @@ def test_long_names_that_begin_alike_are_told_apart() -> None:
 
 
 def test_other_files_in_the_folder_are_left_alone(ledger: Ledger, tmp_path: Path) -> None:
-    for name in ("notes.txt", "q@.arrow", "@1.arrow", ".tmp-q@1.arrow"):
+    for name in ("notes.txt", "q@.arrow", "@1.arrow", ".tmp-0123456789ab"):
         (tmp_path / "ledger" / name).touch()
 
     assert ledger.shelves() == {}
