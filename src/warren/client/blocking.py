@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -171,6 +172,9 @@ class BlockingConnection:
         )
         #: The broker was there then: it has said something since.
         self.alive_at = moment()
+        #: Octets that were read; a moment, and how many had come by then.
+        self._octets = 0.0
+        self._mark = (self.alive_at, inf)
         self._socket = self._dial(endpoint)
         self._gathering = False
         try:
@@ -290,8 +294,8 @@ class BlockingConnection:
         session = self.session
         if session.state == "closed" and session.failure is not None:
             raise session.failure
-        # Before we ask for more, and in this order: what is read beyond that came after this.
-        before, there = moment(), unread(self._socket)
+        if self._mark[1] == inf:  # before we ask for more: what is read beyond came after this
+            self._mark = (moment(), self._octets + unread(self._socket))
         self.flush()
         now = time.monotonic()
         deadline = session.next_deadline()
@@ -308,8 +312,9 @@ class BlockingConnection:
             return False
         if not data:
             raise self._gone("the broker closed the connection")
-        if len(data) > there:
-            self.alive_at = before
+        self._octets += len(data)
+        if self._octets > self._mark[1]:
+            self.alive_at, self._mark = self._mark[0], (self._mark[0], inf)
         if gather and not self._gathering and len(data) >= _BUSY_BYTES:
             self._gather_at_least(_GATHER_BYTES)
         now = time.monotonic()

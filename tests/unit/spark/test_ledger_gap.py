@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.spark.test_exactly_once_model import OPTIONS, Crash, Job
+from warren import clock as clocks
 from warren.errors import LedgerGap
 from warren.spark import portions, task_connection
-from warren.spark.drain import looks
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 
@@ -102,7 +102,7 @@ def test_an_attempt_that_slept_until_its_batch_was_forgotten_takes_nothing(job: 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     wall = Wall()
-    monkeypatch.setattr(looks, "time", wall)
+    monkeypatch.setattr(clocks, "time", wall)
     return wall
 
 

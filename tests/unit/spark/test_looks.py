@@ -31,7 +31,7 @@ def test_one_list_of_the_ledger_counts_for_all_queues(
     folder = Folder(str(tmp_path))
     ledger = Ledger(folder)
     at = 0.0
-    monkeypatch.setattr(looks_module, "now", lambda: (at, at))
+    monkeypatch.setattr(looks_module, "moment", lambda: (at, at))
     jobs = [Job(Range(f"q{number}", 0, 1000), 0, "exclusive") for number in range(30)]
     looks = Looks(ledger, retention_s=3600.0)
     looks.looked(jobs, ledger.shelves(), (at, at))

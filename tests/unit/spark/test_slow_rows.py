@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.unit.spark.test_exactly_once_model import OPTIONS, Job
+from warren import clock as clocks
 from warren.errors import LedgerGap
 from warren.spark import portions
 from warren.spark.drain import drain as drain_module
 from warren.spark.drain import job as job_module
-from warren.spark.drain import looks
 from warren.spark.drain.drain import Drain
 from warren.spark.drain.job import Range
 
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (drain_module, looks):
+    for module in (drain_module, clocks):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(job_module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(portions, "_SMALL_BYTES", 0)  # each segment's rows at once

@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from warren.client.blocking import BlockingConnection
 from warren.client.blocking_reader import SINGLE_ACTIVE, Deliveries, Tap
+from warren.clock import Moment, moment
 from warren.errors import LedgerGap
 from warren.spark.deliveries import to_batch
 from warren.spark.drain.again import Again
 from warren.spark.drain.doubt import held_already, is_doubted, none_left
-from warren.spark.drain.job import Job, Moment, Range
-from warren.spark.drain.looks import Looks, lacks, now
+from warren.spark.drain.job import Job, Range
+from warren.spark.drain.looks import Looks, lacks
 from warren.spark.drain.parts import MOST_BYTES, Parts, held_bytes, is_time_to_write, overflow
 from warren.spark.drain.patience import Patience
 from warren.spark.drain.runs import require_ours
@@ -109,7 +110,7 @@ class Drain:
             yield from self._written(job)
             jobs.append(job)
         # Only now: another attempt may have written one of those that were just handed out.
-        begun = now()
+        begun = moment()
         shelves = self._ledger.shelves()
         for job in jobs:
             self._require_remembered(job, shelves.of(job.queue))
@@ -164,7 +165,7 @@ class Drain:
         """Require the same of these once more, if the last look is too old to count."""
         if not self._looks.are_due(jobs):
             return
-        begun = now()
+        begun = moment()
         yield from self._require_kept(jobs, self._ledger.shelves(), begun)
 
     def _doubt(self, job: Job, shelf: Shelf) -> None:

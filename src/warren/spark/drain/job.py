@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from warren.client.blocking_reader import EXCLUSIVE, SINGLE_ACTIVE, Deliveries, Tap
+from warren.clock import Moment
 from warren.errors import Unavailable
 from warren.spark.deliveries import to_batch
 from warren.spark.ledger.match import Key, keys_of
@@ -25,9 +26,6 @@ MOST_RETAKES = 3
 _MOST_HELD = 100
 #: A queue whose node is down is asked for again after so long, and then less and less often.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
-
-#: By two clocks: see ``drain.looks``.
-Moment = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,16 @@ anything is acknowledged if the last look is too old.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 
+from warren.clock import Moment, moment
 from warren.errors import LedgerGap
-from warren.spark.drain.job import Job, Moment
+from warren.spark.drain.job import Job
 from warren.spark.ledger.ledger import Ledger, Shelf, Shelves
 from warren.spark.ledger.segment import Segment
 
 #: A look at what the ledger keeps counts for so long, while the connection lives.
 _COUNTS_S = 10.0
-
-
-def now() -> Moment:
-    """By the clock that goes on while the machine is suspended, if there is one, and by the one on
-    the wall, which is put right when the machine itself was frozen."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime(clock), time.time()
 
 
 class Looks:
@@ -55,7 +48,7 @@ class Looks:
     def _is_due(self, job: Job) -> bool:
         if job.looked_at is None:
             return True
-        passed = (later - before for later, before in zip(now(), job.looked_at, strict=True))
+        passed = (later - before for later, before in zip(moment(), job.looked_at, strict=True))
         return max(passed) > self._count_s
 
     def require_not_overtaken(
@@ -69,7 +62,7 @@ class Looks:
         old = [(job, segment) for job, segment in made if self._is_due(job)]
         if not old:
             return
-        begun = now()
+        begun = moment()
         shelves = self._ledger.shelves()
         for _, segment in old:
             if segment.start in shelves.of(segment.queue).overtaken:
