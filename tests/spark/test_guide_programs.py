@@ -28,7 +28,6 @@ from tests.support.wire import Channel
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
-LOGS = "spark.sql.pyspark.worker.logging.enabled"
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
@@ -44,7 +43,6 @@ class Programs:
     def __init__(self, spark: SparkSession, broker: warren.Broker, folder: Path) -> None:
         self.names: dict[str, Any] = {
             "DataFrame": DataFrame,
-            "SparkSession": SparkSession,
             "ThreadPoolExecutor": ThreadPoolExecutor,
             "inheritable_thread_target": inheritable_thread_target,
             "json": json,
@@ -94,14 +92,6 @@ def page(
         query.stop()
 
 
-@pytest.fixture
-def logged(spark: SparkSession) -> Iterator[None]:
-    """As the sink's page has it, before a query starts."""
-    spark.conf.set(LOGS, "true")
-    yield
-    spark.conf.unset(LOGS)
-
-
 def test_programs_of_source_and_ledger(page: Programs, capsys: pytest.CaptureFixture[str]) -> None:
     first, columns, backlog = programs("spark-source.md")
     (ledger,) = programs("ledger.md")
@@ -122,13 +112,8 @@ def test_programs_of_source_and_ledger(page: Programs, capsys: pytest.CaptureFix
     assert "pyarrow.Table" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("logged")
-def test_programs_of_the_sink(
-    page: Programs,
-    wire: Channel,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    stream, once, several, threads, logs = programs("spark-sink.md")
+def test_programs_of_the_sink(page: Programs, wire: Channel) -> None:
+    stream, once, several, threads = programs("spark-sink.md")
     events = (
         page.spark.readStream.format("rate")
         .load()
@@ -140,13 +125,11 @@ def test_programs_of_the_sink(
     page.names |= {"events": events, "orders": stream_of}
     page.names |= {"paid": lambda batch: batch, "refunded": lambda batch: batch}
 
-    page.names["query"] = page.run_query(stream)
+    page.run_query(stream)
     assert sorted(wire.drain("results")) == [
         b'{"country":"de","cents":1}', b'{"country":"fr","cents":2}',
     ]  # fmt: skip
     page.run(once)
-    page.run(logs)
-    assert "logger" in capsys.readouterr().out
     for program in (several, threads):
         page.run(program)
         page.names["publish"](orders, 0)
