@@ -241,19 +241,20 @@ class Driver:
             self._ledger.require(ledger)
         last = positions_of(end)
         first = first_of(start, end, self._begun(positions_of(start), last, ledger))
-        kinds = self._kinds([name for name in last if last[name] > first.get(name, 0)], ledger)
-        left_out = self._left_out(first, last, kinds) if ledger else set()
-        modes = {
-            name: LEFT_OUT if name in left_out else mode_of(info) for name, info in kinds.items()
-        }
+        names = [name for name in last if last[name] > first.get(name, 0)]
+        left_out = self._left_out(first, last, names) if ledger else []
+        kinds = self._kinds([name for name in names if name not in left_out], ledger)
+        modes = dict.fromkeys(left_out, LEFT_OUT)
+        modes |= {name: mode_of(info) for name, info in kinds.items()}
+        counts = {name: info.counts for name, info in kinds.items()}
         tasks = self._options.min_partitions or default_tasks()
-        planned = spread(first, {name: last[name] for name in kinds}, tasks)
+        planned = spread(first, {name: last[name] for name in modes}, tasks)
         queues = [name for name, mode in modes.items() if mode not in (STREAM, LEFT_OUT)]
         suspects = self._trust.suspects(queues, last)
         return [
             QueuePartition(
                 [
-                    Range(name, at, end, modes[name], name in suspects, kinds[name].counts)
+                    Range(name, at, end, modes[name], name in suspects, counts.get(name, False))
                     for name, at, end in task
                 ],
                 ledger,
@@ -275,30 +276,34 @@ class Driver:
             begin |= {name: starts[0] for name, starts in known.items() if starts}
         return begin
 
-    def _left_out(
-        self, first: Positions, last: Positions, kinds: Mapping[str, QueueInfo]
-    ) -> set[str]:
+    def _left_out(self, first: Positions, last: Positions, names: Sequence[str]) -> list[str]:
         """Of these, the queues that the option ``queues`` no longer means, and of which nothing
         was taken for this batch: why they are not to be read may be that they can't be."""
+        names = [name for name in names if not self._options.means(name)]
+        if not names:
+            return []
+        ledger, shelves = self._ledger, self._ledger.shelves()
         names = [
             name
-            for name, info in kinds.items()
-            if info.kind not in ("", STREAM) and not self._options.means(name)
+            for name in names
+            if is_untouched(ledger, shelves.of(name), name, first.get(name, 0), last[name])
         ]
-        if not names:
-            return set()
-        shelves, found = self._ledger.shelves(), set[str]()
-        for name in names:
-            at, end = first.get(name, 0), last[name]
-            if is_untouched(self._ledger, shelves.of(name), name, at, end):
-                log.warning(
-                    "queue %s is not in the option 'queues' any more: what a batch was to take of "
-                    "it before that, offsets %d to %d, stays in the queue",
-                    name,
-                    at,
-                    end,
-                )
-                found.add(name)
+        # What the ledger has rows of is no stream. Of others the broker says what they are.
+        unknown = [name for name in names if not shelves.of(name).starts]
+        kinds = self._asked(partial(self._catalog.kinds, names=unknown)) if unknown else {}
+        found = [
+            name
+            for name in names
+            if name not in unknown or (name in kinds and kinds[name].kind not in ("", STREAM))
+        ]
+        for name in found:
+            log.warning(
+                "queue %s is not in the option 'queues' any more: what a batch was to take of it "
+                "before that, offsets %d to %d, stays in the queue",
+                name,
+                first.get(name, 0),
+                last[name],
+            )
         return found
 
     def _kinds(self, names: Sequence[str], ledger: str) -> dict[str, QueueInfo]:

@@ -198,3 +198,20 @@ def test_what_is_left_out_begins_where_it_did(
 
     assert isinstance(task, QueuePartition)
     assert [(each.start, each.end) for each in task.ranges] == [(5, 12)]
+
+
+def test_who_can_not_be_asked_is_left_out_as_well(
+    monkeypatch: pytest.MonkeyPatch, query: Query
+) -> None:
+    """Its node is down, or it is another connection's own. The ledger has rows of it, so it is no
+    stream."""
+    broker = Broker(monkeypatch, good=CLASSIC)
+    weigh_down(query.ledger, "bad", 0, 5, 1)
+    driver = Driver(options("good", ledger=str(query.folder)))
+    start = {"ledger": query.id, "queues": {"good": 0, "bad": 5}}
+
+    tasks = driver.partitions(start, {"ledger": query.id, "queues": {"good": 5, "bad": 9}})
+
+    found = {each.queue: each.mode for task in tasks for each in task.ranges}  # type: ignore[attr-defined]
+    assert found == {"good": "exclusive", "bad": LEFT_OUT}
+    assert "bad" not in broker.asked
