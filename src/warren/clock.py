@@ -9,12 +9,13 @@ from typing import Protocol
 #: By two clocks: one that goes on while the machine is suspended, where there is one, and the one
 #: on the wall, which is put right when the machine itself was frozen.
 Moment = tuple[float, float]
-_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 def moment() -> Moment:
     """Now, for who wants to know later how long ago that was, even if everything stood still."""
-    return time.clock_gettime(_BOOT), time.time()
+    awake = time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
+    return awake, time.time()
 
 
 def seconds_since(then: Moment) -> float:

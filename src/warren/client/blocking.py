@@ -308,6 +308,7 @@ class BlockingConnection:
         except OSError as error:
             raise self._gone(str(error)) from None
         if data is None:
+            self._mark = (self._mark[0], inf)  # all was read: the next moment will do
             self._tick()
             return False
         if not data:
