@@ -23,7 +23,7 @@ from warren.pipeline.count import BatchCount, TableCount
 from warren.pipeline.decode import ENCODING, TABLE
 from warren.pipeline.folders import Folder
 from warren.pipeline.keys import Keys, clear_keys
-from warren.pipeline.model import TIMES, Files, Publish, Table
+from warren.pipeline.model import OWN, TIMES, Files, Publish, Table
 from warren.pipeline.quarantine import as_letters, as_rows, not_taken, was_in_quarantine
 from warren.pipeline.rows import IGNORED, NAMES, REASON, decoded, row_of, statistics
 
@@ -99,13 +99,17 @@ class _Batch:
         """Delete what an attempt before this one has left, also in tables that the file had."""
         pipeline = self._pipeline
         beneath = Folder(self._spark, pipeline.folder)
-        places = {beneath.path(name) for name in beneath.names()}
-        places |= {table.files.path for table in pipeline.tables}
+        places = {table.files.path for table in pipeline.tables}
         places |= {pipeline.quarantine.files.path}
         if pipeline.statistics is not None:
             places.add(pipeline.statistics.path)
         for place in places:
             Folder(self._spark, place).delete(self._folder)
+        for place in {beneath.path(name) for name in beneath.names() if name not in OWN} - places:
+            try:
+                Folder(self._spark, place).delete(self._folder)
+            except Py4JError as error:  # somebody else's, which is nobody's fault here
+                log.info("can't look into %s: %s", place, error)
         clear_keys(self._spark, pipeline.keys, self._query, self._id)
 
     def _tally(self, rows: DataFrame) -> None:

@@ -17,6 +17,7 @@ from warren.pipeline.load_table import TableReader, one_of
 from warren.pipeline.model import (
     COMPRESSIONS,
     FILE_FORMATS,
+    OWN,
     Files,
     Pipeline,
     Publish,
@@ -45,7 +46,7 @@ _KNOWN = (
     "statistics",
 )
 #: Names of tables that something else below the folder has.
-RESERVED = ("ledger", "checkpoint", "keys", "quarantine", "statistics", "messages")
+RESERVED = (*OWN, "quarantine", "statistics", "messages")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _HERE = "amqp://guest:guest@127.0.0.1:5672/"

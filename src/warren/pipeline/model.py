@@ -8,6 +8,8 @@ from typing import Any
 
 from warren.spark.options import CONNECTION
 
+#: What is below a pipeline's folder besides what it writes for others.
+OWN = ("ledger", "checkpoint", "keys")
 #: How a table's files are written; Spark brings all of them.
 FILE_FORMATS = ("parquet", "orc", "json", "csv")
 _BOTH = ("none", "uncompressed", "snappy", "lzo", "brotli", "lz4", "zstd")

@@ -86,7 +86,7 @@ def session(app_name: str = "warren", *, master: str | None = None, **conf: Any)
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         return _running(given)
     if master is not None:
-        given.setdefault(MASTER, master)
+        given[MASTER] = given.get(MASTER) or master
     remote = remote_of(given)
     if remote and given.get(MASTER):
         raise ConfigError("master", f"Spark Connect is asked for, by {said_by(given)}: {EITHER}")
@@ -180,7 +180,7 @@ def _said(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _local_dir(settings: Mapping[str, str]) -> str:
     """Where temporary files go; "": where the system has them."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir", "")
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir") or ""
     return folders.partition(",")[0]
 
 

@@ -54,6 +54,16 @@ def test_the_master_is_the_callers_then_what_was_said_elsewhere(
     assert _settings(given, said)["spark.master"] == master
 
 
+def test_a_setting_that_is_none_is_left_to_spark() -> None:
+    given = dict.fromkeys(["spark.local.dir", "spark.sql.session.timeZone", "spark.master"])
+
+    settings = _settings(given, {})
+
+    assert None not in settings.values()
+    assert "spark.sql.session.timeZone" not in settings
+    assert settings["spark.master"] == "local[2]"
+
+
 @pytest.mark.parametrize("master", ["yarn", "spark://far:7077"])
 def test_a_cluster_gets_nothing_that_is_meant_for_one_machine(master: str) -> None:
     settings = _settings({}, {"spark.master": master})
