@@ -95,7 +95,9 @@ class Job:
         )  # fmt: skip
         rows: list[bytes] = []
         self.slow = not self.slow
-        for batch in drain.rows([Range("q", self.position, end, self.mode, self.suspicious)]):
+        counts = self.broker.queue.quorum  # as the broker's word on its kind is
+        wanted = Range("q", self.position, end, self.mode, self.suspicious, counts)
+        for batch in drain.rows([wanted]):
             rows += batch.column("body").to_pylist()
             if self.slow:
                 drain.keep_alive()

@@ -46,7 +46,8 @@ class Again:
         """
         if not job.suspicious or job.looking or not tap.took.redelivered:
             return False
-        return sum(other.looking for other in jobs) >= _MOST_LOOKING
+        at_it = [other for other in jobs if other.looking and not (other.away or other.busy_since)]
+        return len(at_it) >= _MOST_LOOKING
 
     def comes_again(self, job: Job, tap: Tap, batch: pa.RecordBatch) -> bool:
         """Before anything is written: has the broker forgotten, or taken back, something?"""

@@ -11,17 +11,18 @@ from warren.spark.ledger.match import Key, Match, keys_of, match_in_doubt, match
 from warren.spark.ledger.segment import Segment
 
 
-def held_already(job: Job, took: Deliveries) -> tuple[list[int], tuple[bool, ...]]:
-    """Which messages are in the ledger, and which segments in doubt came back whole."""
+def held_already(job: Job, took: Deliveries) -> tuple[list[int], tuple[bool, ...], bool]:
+    """Which messages are in the ledger, which segments in doubt came back whole, and whether what
+    came tells that no more of them will."""
     keys = keys_of_redelivered(job.queue, took)
-    found = _match(keys, job.resolving)
+    found = _match(job, keys, job.resolving)
     known = set(found.dropped)
     if job.looking:
         left = [index for index in range(len(keys)) if index not in known]
         back = [keys[index] for index in left]
         again = match_settled(back, job.recent, shortest=job.least_run(back))
         known.update(left[index] for index in again)
-    return sorted(took.redelivered[index] for index in known), found.returned_whole
+    return sorted(took.redelivered[index] for index in known), found.returned_whole, found.passed
 
 
 def is_doubted(job: Job, took: Deliveries) -> bool:
@@ -29,15 +30,18 @@ def is_doubted(job: Job, took: Deliveries) -> bool:
     behind messages of a higher priority? Then it is cleared up first."""
     if not job.doubted:
         return False
-    found = _match(keys_of_redelivered(job.queue, took), job.doubted)
+    found = _match(job, keys_of_redelivered(job.queue, took), job.doubted)
     if not found.dropped or not job.may_retake():
         return False
     job.clear_again()
     return True
 
 
-def _match(keys: Sequence[Key], segments: Sequence[Segment]) -> Match:
-    return match_in_doubt(keys, [keys_of(segment.batch) for segment in segments])
+def _match(job: Job, keys: Sequence[Key], segments: Sequence[Segment]) -> Match:
+    held = [keys_of(segment.batch) for segment in segments]
+    # A classic queue puts what it takes back where it was: in front of all that was never taken,
+    # behind what was taken before it and is forgotten.
+    return match_in_doubt(keys, held, in_place=not job.counts, forgotten=job.recent)
 
 
 def none_left(job: Job, tap: Tap) -> bool:

@@ -257,8 +257,8 @@ class Drain:
             yield from self._refused(job, tap)
         elif tap.settling:
             if not tap.synced:
-                self._patience.with_answer(job, time.monotonic())
-                if not came:
+                if not came:  # else the answer may be among what is yet to be read
+                    self._patience.with_answer(job, time.monotonic())
                     tap.ask_whether_settled()
             elif not job.is_settled:  # else it was answered since, and ``_go_on`` is next
                 yield from self._cleared_or_void(job, tap)
@@ -338,7 +338,7 @@ class Drain:
         if not job.clearing:
             job.leave(tap)  # what came is to be taken, not compared
             return
-        dropped, whole = held_already(job, took)
+        dropped, whole, passed = held_already(job, took)
         job.dropped = len(dropped)
         if dropped:
             job.retaken = 0
@@ -346,7 +346,7 @@ class Drain:
         tap.filled = len(dropped) == len(took) >= tap.window
         tap.settle(dropped)
         job.asked_at = time.monotonic()
-        gone = bool(job.resolving) and none_left(job, tap)
+        gone = bool(job.resolving) and (passed or none_left(job, tap))
         job.resolved = [
             segment.start
             for segment, came_back in zip(job.resolving, whole, strict=True)

@@ -179,8 +179,9 @@ class Job:
         return tap.is_open and tap.settling and tap.synced and not self.took_back(tap)
 
     def took_back(self, tap: Tap) -> bool:
-        """The queue gave out again what was being acknowledged; only those of this mode do so."""
-        return tap.again and self.mode == SINGLE_ACTIVE
+        """The queue gave out again what was being acknowledged; a classic one never does: what is
+        flagged there is what comes next."""
+        return tap.again and self.counts
 
     @property
     def is_safe(self) -> bool:

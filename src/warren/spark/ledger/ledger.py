@@ -16,6 +16,8 @@ stands this folder of files. The law:
     nothing is made there.
 5.  A drain compares every *redelivered* message with what segments in doubt hold. What is there is
     dropped, and acknowledged with the rest; each row of a segment stands for one message only.
+    What was taken last stands in front of what was never taken (a quorum queue may put it behind
+    what came back before): an equal message without an id further behind is another one.
 6.  A broker that was killed may forget acknowledgements it had read. So redelivered messages are
     compared with the youngest settled segments as well; here a message is dropped only if exactly
     one row looks like it: looks alone must not lose one of two equal messages.
@@ -23,8 +25,9 @@ stands this folder of files. The law:
     lives. So redelivered messages with ids are compared with the youngest settled segments at any
     time; those without only when the drain itself has seen that something was taken back.
 8.  A segment stays in doubt until each of its messages came back and was dropped, or until a drain
-    has seen the queue's end, or a message that was never handed out before and that can't have
-    overtaken (priority queues), while it had the queue to itself.
+    has seen the queue's end, or a message that stands behind all that was taken (on a classic
+    queue any other one, else one that was never handed out before) and that can't have overtaken
+    (priority queues), while it had the queue to itself.
 9.  A quorum queue puts what it takes back behind what it took back before. Who has taken all of it
     knows the order by the counts of deliveries; who takes a part does not. So the mark says whether
     messages went back out of their order, and the next drain takes all that came back.

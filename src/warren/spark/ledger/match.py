@@ -7,6 +7,7 @@ headers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -88,22 +89,36 @@ class Match:
 
     dropped: frozenset[int]
     returned_whole: tuple[bool, ...]
+    #: Something came that stands behind all that these segments hold.
+    passed: bool
 
 
-def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -> Match:
+def match_in_doubt(
+    returned: Sequence[Key],
+    in_doubt: Sequence[Sequence[Key]],
+    *,
+    in_place: bool = False,
+    forgotten: Sequence[Key] = (),
+) -> Match:
     """Compare redelivered messages, in the order they came, with segments, oldest first.
 
     Acknowledgements that were not read give back all messages of the segments concerned, in
     order: such a run is dropped as it is, equal messages or not. Of anything else a message is
-    dropped only if one single row looks like it; and without an id only at the head, before
-    anything that is in no segment: what was taken last stands in front of all that is left, and
-    what stands further behind was published since. (Not where priorities let others overtake.)
+    dropped only if one single row looks like it.
+
+    What was taken last stands in front of all that is left, but for what was ``forgotten``: what
+    stands behind any other message was published since. So a single message without an id is
+    dropped only in front of that; and a run, too, where the queue puts things back ``in_place``.
+    (Where messages have priorities, others may overtake.)
     """
+    rows = [key for segment in in_doubt for key in segment]
+    may_overtake = any(key[_PRIORITY] is not None for key in (*rows, *returned))  # type: ignore[index]
+    head = len(returned) if may_overtake else _head(rows, returned, set(forgotten))
     dropped: set[int] = set()
     whole = [not segment for segment in in_doubt]
     for first in range(len(in_doubt)):
-        rows = [key for segment in in_doubt[first:] for key in segment]
-        found = _subsequence(rows, returned)
+        run = [key for segment in in_doubt[first:] for key in segment]
+        found = _subsequence(run, returned[:head] if in_place else returned)
         if found is not None:
             dropped.update(found)
             whole[first:] = [True] * (len(in_doubt) - first)
@@ -112,7 +127,6 @@ def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -
     alike: Counter[Key] = Counter()
     for counter in left.values():
         alike.update(counter)
-    head = _head([key for place in left for key in in_doubt[place]], returned, dropped)
     for index, key in enumerate(returned):
         is_known = index < head or key[_MESSAGE_ID] is not None  # type: ignore[index]
         if index not in dropped and alike[key] == 1 and is_known:
@@ -122,16 +136,21 @@ def match_in_doubt(returned: Sequence[Key], in_doubt: Sequence[Sequence[Key]]) -
                 counter.pop(key, None)
     for place, counter in left.items():
         whole[place] = not counter
-    return Match(frozenset(dropped), tuple(whole))
+    return Match(frozenset(dropped), tuple(whole), in_place and head < len(returned))
 
 
-def _head(rows: Sequence[Key], returned: Sequence[Key], known: Collection[int]) -> int:
-    """How many of the first that came back are, in their order, among these rows."""
-    if any(key[_PRIORITY] is not None for key in (*rows, *returned)):  # type: ignore[index]
-        return len(returned)
-    ahead = iter(rows)
+def _head(rows: Sequence[Key], returned: Sequence[Key], forgotten: Collection[Key]) -> int:
+    """How many of the first that came back are among these rows, in their order."""
+    places: dict[Key, list[int]] = {}
+    for place, key in enumerate(rows):
+        places.setdefault(key, []).append(place)
+    at = 0
     for index, key in enumerate(returned):
-        if index not in known and key not in ahead:
+        ahead = places.get(key, [])
+        next_one = bisect_left(ahead, at)
+        if next_one < len(ahead):
+            at = ahead[next_one] + 1
+        elif key not in forgotten:
             return index
     return len(returned)
 

@@ -22,7 +22,7 @@ from warren.spark.ledger.match import (
         ("", ["abc"], "", [False]),  # everything was
         ("xy", ["abc"], "", [False]),  # everything was, and others came back
         ("abcxy", ["abc"], "abc", [True]),
-        ("xabc", ["abc"], "abc", [True]),  # overtaken, on a priority queue
+        ("xabc", ["abc"], "abc", [True]),  # put behind others, as quorum queues do
         ("bc", ["abc"], "bc", [False]),  # a part was acknowledged
         ("bcx", ["abc"], "bc", [False]),
         ("xb", ["abc"], "", [False]),  # published since: what was taken would stand in front
@@ -45,11 +45,34 @@ def test_what_comes_back_is_compared_with_what_is_in_doubt(
     assert list(found.returned_whole) == whole
 
 
+@pytest.mark.parametrize(
+    ("returned", "in_doubt", "forgotten", "dropped", "passed"),
+    [
+        ("abc", ["abc"], "", "abc", False),
+        ("abcx", ["abc"], "", "abc", True),
+        ("xabc", ["abc"], "", "", True),  # published since: what was taken would stand in front
+        ("xa", ["a"], "", "", True),
+        ("rabcx", ["abc"], "qr", "abc", True),  # behind what was settled, and is forgotten
+        ("aab", ["ab"], "", "a", True),
+        ("bc", ["abc"], "", "bc", False),
+        ("", ["abc"], "", "", False),
+    ],
+)
+def test_a_queue_that_puts_things_back_in_place_gives_them_out_first(
+    returned: str, in_doubt: list[str], forgotten: str, dropped: str, passed: bool
+) -> None:
+    segments = [rows(segment) for segment in in_doubt]
+    found = match_in_doubt(rows(returned), segments, in_place=True, forgotten=rows(forgotten))
+
+    assert "".join(returned[index] for index in sorted(found.dropped)) == dropped
+    assert found.passed == passed
+
+
 @pytest.mark.parametrize("properties", [{"message_id": "id"}, {"priority": 3}])
 def test_what_has_an_id_or_a_priority_is_known_behind_others_too(
     properties: dict[str, object],
 ) -> None:
-    found = match_in_doubt(rows("xb", **properties), [rows("abc", **properties)])
+    found = match_in_doubt(rows("xb", **properties), [rows("abc", **properties)], in_place=True)
 
     assert found.dropped == {1}
 
