@@ -1,9 +1,12 @@
 """How a range of offsets is parted."""
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warren.client.blocking_reader import Tap
 from warren.spark.drain.job import Job, Range
 
 
@@ -35,3 +38,13 @@ def test_counts_of_deliveries_are_believed_of_a_queue_that_counts(
     job = Job(Range("orders", 0, 9, mode, counts=counts), 0, held)
 
     assert job.counts is is_believed
+
+
+@pytest.mark.parametrize("quorum", [True, False])
+def test_only_a_queue_that_counts_takes_back_what_is_being_acknowledged(quorum: bool) -> None:
+    job = Job(Range("orders", 0, 9, "single active", counts=quorum), 0, "single active")
+    tap = Tap(cast(Any, None))
+    tap.settling = True
+    tap.deliver(b"warren", 1, True, b"", b"", b"flagged, while we wait for an answer")
+
+    assert job.took_back(tap) is quorum
