@@ -105,8 +105,8 @@ def note_comparisons(folder: Path) -> None:
     doubt.noted = True  # type: ignore[attr-defined]
     in_doubt, settled = doubt.match_in_doubt, doubt.match_settled
 
-    def match_in_doubt(returned: Any, segments: Any) -> Any:
-        found = in_doubt(returned, segments)
+    def match_in_doubt(returned: Any, segments: Any, **options: Any) -> Any:
+        found = in_doubt(returned, segments, **options)
         note(folder, "compared with segments in doubt", len(segments))
         note(folder, "dropped, in doubt", len(found.dropped))
         return found
