@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from warren import clock
 from warren.client.blocking_reader import Deliveries
 from warren.spark.deliveries import to_batch
-from warren.spark.drain import looks as looks_module
 from warren.spark.drain.job import Job, Range
 from warren.spark.drain.looks import Looks
 from warren.spark.ledger.files import LocalFiles
@@ -31,7 +31,7 @@ def test_one_list_of_the_ledger_counts_for_all_queues(
     folder = Folder(str(tmp_path))
     ledger = Ledger(folder)
     at = 0.0
-    monkeypatch.setattr(looks_module, "moment", lambda: (at, at))
+    monkeypatch.setattr(clock, "moment", lambda: (at, at))
     jobs = [Job(Range(f"q{number}", 0, 1000), 0, "exclusive") for number in range(30)]
     looks = Looks(ledger, retention_s=3600.0)
     looks.looked(jobs, ledger.shelves(), (at, at))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from warren.clock import Moment, moment
+from warren.clock import Moment, moment, seconds_since
 from warren.errors import LedgerGap
 from warren.spark.drain.job import Job
 from warren.spark.ledger.ledger import Ledger, Shelf, Shelves
@@ -48,8 +48,7 @@ class Looks:
     def _is_due(self, job: Job) -> bool:
         if job.looked_at is None:
             return True
-        passed = (later - before for later, before in zip(moment(), job.looked_at, strict=True))
-        return max(passed) > self._count_s
+        return seconds_since(job.looked_at) > self._count_s
 
     def require_not_overtaken(
         self, made: Sequence[tuple[Job, Segment]], jobs: Iterable[Job]
